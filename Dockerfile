@@ -14,8 +14,8 @@ COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/ ./cmd/agent ./cmd/webhook
 
 FROM ${BASE}
-# Whom to trust where a hub, or what is behind a URL, has no authority of its own:
-# scratch has nobody.
+# The certificate authorities to trust where a hub, or the server of a URL, has no
+# authority of its own: scratch has none.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/agent /out/webhook /
 USER 65532:65532

@@ -57,12 +57,14 @@ cluster:
 	go run ./test/cluster/run --build-only
 
 # The linter comes from a module of its own, and takes minutes to build, the first time. That
-# of the workflows needs another version of a library than it does.
+# of the workflows needs another version of a library than it does. The last command checks
+# the words and the length of sentences.
 lint:
 	cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 	cd images && ../bin/golangci-lint run ./...
+	go run ./test/prose
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...

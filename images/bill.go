@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// license is that of the project.
+// license is the license of the project.
 const license = "Apache-2.0"
 
 // bill is a bill of materials, in the words of SPDX 2.3.
@@ -71,8 +71,8 @@ const (
 	nowhere    = "NOASSERTION"
 )
 
-// billOf tells what is in an image, from what the Go linker has written into the
-// commands. It says what the linker knows: modules and versions, and no licenses.
+// billOf returns the bill of materials of an image, from what the Go linker has written
+// into the commands: modules and versions, and no licenses.
 func billOf(folder, digest string, p platform, created time.Time) ([]byte, error) {
 	b := bill{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: documentID, Name: "krake-observer-" + p.String(),
@@ -97,7 +97,7 @@ func (b *bill) relate(from, how, to string) {
 	b.Relationships = append(b.Relationships, relationship{from, how, to})
 }
 
-// addCommand adds a command, and the modules that it is made of.
+// addCommand adds a command and its modules.
 func (b *bill) addCommand(file string) error {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
@@ -168,8 +168,8 @@ func moduleOf(module *debug.Module) packageInfo {
 // isNoID finds what an identifier may not have.
 var isNoID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// idOf gives an identifier. What is not legal in it is left out, so that the sum keeps
-// two of them apart.
+// idOf returns an identifier. It leaves out illegal characters, and adds a sum so that two
+// names have different identifiers.
 func idOf(name string) string {
 	return "SPDXRef-" + isNoID.ReplaceAllString(name, "-") + "-" + sumOf([]byte(name))[:8]
 }

@@ -25,7 +25,7 @@ var (
 	pluginPlatforms = append(imagePlatforms[:2:2], platform{"darwin", "amd64"}, platform{"darwin", "arm64"}, platform{"windows", "amd64"})
 )
 
-// parsePlatforms reads platforms with commas between, each of which has to be possible.
+// parsePlatforms parses platforms that are separated by commas. Each must be a supported one.
 func parsePlatforms(flag, text string, possible []platform) ([]platform, error) {
 	var all []platform
 	for one := range strings.SplitSeq(text, ",") {
@@ -42,10 +42,10 @@ func parsePlatforms(flag, text string, possible []platform) ([]platform, error) 
 	return all, nil
 }
 
-// String gives "linux-amd64", as in names of files.
+// String returns the form of file names, as "linux-amd64".
 func (p platform) String() string { return p.os + "-" + p.arch }
 
-// program is what the file of a command is called there.
+// program returns the name of a command's file on the platform.
 func (p platform) program(command string) string {
 	if p.os == "windows" {
 		return command + ".exe"
@@ -53,9 +53,9 @@ func (p platform) program(command string) string {
 	return command
 }
 
-// build compiles commands into a folder. What goes into them is the sources and the
-// version of Go, and nothing of this machine: no paths, no state of the checkout, no C,
-// no features of its processor.
+// build compiles commands into a folder. The result depends on the sources and the version
+// of Go alone: it has no paths, no state of the checkout, no C, and no features of this
+// machine's processor.
 func build(ctx context.Context, source, folder string, p platform, commands ...string) error {
 	arguments := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", folder + string(filepath.Separator)}
 	for _, command := range commands {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The Dockerfile makes what this program makes: both commands, as the same user, and
-// not the plugin; with any Docker, from any builder and base.
+// The Dockerfile builds the same as this program: both commands with the same user, and not
+// the plugin. It works with any version of Docker, any builder and any base.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "..", "Dockerfile")
 	var lines []string
@@ -31,7 +31,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// What Docker is sent are the sources of the commands, and nothing that is not.
+// Docker gets exactly the sources of the commands.
 func TestDockerignore(t *testing.T) {
 	var kept []string
 	for line := range strings.Lines(string(read(t, "..", ".dockerignore"))) {
@@ -44,9 +44,9 @@ func TestDockerignore(t *testing.T) {
 	}
 }
 
-// Where Docker answers, the image is built by it, too, and starts both commands as the
-// user that is nobody, who may write to nothing. KRAKE_DOCKER_ARGS has arguments of
-// docker build, such as --build-arg BASE=scratch.
+// Where Docker answers, it also builds the image and starts both commands. They run as a user
+// without write permission to any file. KRAKE_DOCKER_ARGS holds arguments of docker build,
+// such as --build-arg BASE=scratch.
 func TestDocker(t *testing.T) {
 	if text, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
 		t.Skipf("not run: docker info does not answer: %v %s", err, text)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is who the commands run as: nobody in particular, and not root.
+// user is the user and the group that the commands run as: not root, and without a name.
 const user = "65532:65532"
 
 // archive is the name of the file with the image.
@@ -65,7 +65,7 @@ func (o options) makeAll(ctx context.Context, scratch string, out io.Writer) err
 	return err
 }
 
-// finish writes what there is of a platform beside the image.
+// finish writes the files of a platform that are not in the image.
 func (o options) finish(folder string, p platform, image v1.Image) error {
 	digest, err := image.Digest()
 	if err != nil {
@@ -73,7 +73,7 @@ func (o options) finish(folder string, p platform, image v1.Image) error {
 	}
 	document, err := billOf(folder, digest.String(), p, o.created)
 	if err != nil {
-		return fmt.Errorf("tell what is in the image for %s/%s: %w", p.os, p.arch, err)
+		return fmt.Errorf("list the contents of the image for %s/%s: %w", p.os, p.arch, err)
 	}
 	if err := os.WriteFile(filepath.Join(o.out, "krake-observer-"+p.String()+".spdx.json"), document, 0o644); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// platforms are those of the test. The first is where it runs.
+// platforms are the platforms of the test. The first is the present one.
 func platforms(t *testing.T) []platform {
 	t.Helper()
 	all := []platform{{"linux", "amd64"}, {"linux", "arm64"}}
@@ -51,7 +51,7 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// made builds everything for the platforms, and gives the folder and what was said.
+// made builds everything for the platforms, and returns the folder and the output.
 func made(t *testing.T, source string, all []platform) (folder, said string) {
 	t.Helper()
 	names := make([]string, 0, len(all))
@@ -64,8 +64,8 @@ func made(t *testing.T, source string, all []platform) (folder, said string) {
 	return folder, out.String()
 }
 
-// Built twice, from another folder, with other settings of Go, and with other times of
-// the files: nothing differs. What is in the image starts.
+// A second build from another folder, with other settings of Go and other file times, has the
+// same bytes. The commands in the image start.
 func TestImages(t *testing.T) {
 	all := platforms(t)
 	first, said := made(t, "..", all)
@@ -101,10 +101,10 @@ func TestImages(t *testing.T) {
 	})
 }
 
-// sources are what the commands are built from.
+// sources are the sources of the commands.
 var sources = []string{"go.mod", "go.sum", "cmd", "internal", "manifests", "pkg"}
 
-// copied gives a copy of the sources elsewhere, as of today.
+// copied returns a copy of the sources elsewhere, with new file times.
 func copied(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -119,7 +119,7 @@ func copied(t *testing.T) string {
 	return folder
 }
 
-// digestIn gives the digest that was said.
+// digestIn returns the digest in the output.
 func digestIn(t *testing.T, said string) string {
 	t.Helper()
 	digest := regexp.MustCompile(`@(sha256:[0-9a-f]{64}) `).FindStringSubmatch(said)
@@ -129,7 +129,7 @@ func digestIn(t *testing.T, said string) string {
 	return digest[1]
 }
 
-// sums are those of all files in a folder.
+// sums returns the checksums of all files in a folder.
 func sums(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -144,7 +144,7 @@ func sums(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-// unpacked gives the headers of an archive, and what is in its files.
+// unpacked returns the headers of an archive, and the contents of its files.
 func unpacked(t *testing.T, from io.Reader) (headers []*tar.Header, files map[string][]byte) {
 	t.Helper()
 	files = map[string][]byte{}
@@ -170,7 +170,7 @@ func unzipped(t *testing.T, from io.Reader) io.Reader {
 	return reader
 }
 
-// checkHeaders: they tell nothing of who made the archive, and when.
+// checkHeaders checks that the headers do not show who made the archive, and when.
 func checkHeaders(t *testing.T, headers []*tar.Header) {
 	t.Helper()
 	for _, h := range headers {
@@ -187,7 +187,7 @@ func archiveIn(t *testing.T, folder string) map[string][]byte {
 	return files
 }
 
-// blob gives what has a digest, which is looked at.
+// blob returns the content of a digest, and checks the digest.
 func blob(t *testing.T, files map[string][]byte, digest v1.Hash) []byte {
 	t.Helper()
 	text, ok := files["blobs/sha256/"+digest.Hex]
@@ -206,8 +206,7 @@ func decoded[T any](t *testing.T, text []byte) T {
 	return value
 }
 
-// checkArchive reads the layout as a program would that loads it, by the name to which
-// the manifests refer.
+// checkArchive reads the layout as a program that loads it, by the name in the manifests.
 func checkArchive(t *testing.T, folder, digest string, platforms int) v1.IndexManifest {
 	t.Helper()
 	files := archiveIn(t, folder)
@@ -229,7 +228,7 @@ func checkArchive(t *testing.T, folder, digest string, platforms int) v1.IndexMa
 	return index
 }
 
-// layerOf gives the files of the one layer of an image.
+// layerOf returns the files of the single layer of an image.
 func layerOf(t *testing.T, folder string, descriptor v1.Descriptor) map[string][]byte {
 	t.Helper()
 	files := archiveIn(t, folder)
@@ -284,7 +283,7 @@ func checkAuthorities(t *testing.T, text []byte) {
 	}
 }
 
-// checkBill compares the bill of materials with what go version says of the commands.
+// checkBill compares the bill of materials with the output of go version for the commands.
 func checkBill(t *testing.T, folder string, descriptor v1.Descriptor, p platform, content map[string][]byte) {
 	t.Helper()
 	b := decoded[bill](t, read(t, folder, "krake-observer-"+p.String()+".spdx.json"))
@@ -309,8 +308,8 @@ func checkBill(t *testing.T, folder string, descriptor v1.Descriptor, p platform
 	}
 }
 
-// identified gives the packages by their identifiers, of which each is legal and there
-// once, and all that is related is there.
+// identified returns the packages by their identifiers. It checks that each identifier is
+// legal and unique, and that all related packages exist.
 func identified(t *testing.T, b bill) map[string]packageInfo {
 	t.Helper()
 	ids := map[string]packageInfo{}
@@ -328,7 +327,7 @@ func identified(t *testing.T, b bill) map[string]packageInfo {
 	return ids
 }
 
-// dependencies are the modules of the commands, as "agent k8s.io/api@v0.37.2".
+// dependencies returns the modules of the commands, such as "agent k8s.io/api@v0.37.2".
 func dependencies(b bill, ids map[string]packageInfo) map[string]bool {
 	found := map[string]bool{}
 	for _, r := range b.Relationships {
@@ -361,7 +360,7 @@ func executable(t *testing.T, name string, program []byte) string {
 	return file
 }
 
-// checkStarts runs a command without anything of the environment, as in the image.
+// checkStarts runs a command without an environment, as in the image.
 func checkStarts(t *testing.T, name string, program []byte, says string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), executable(t, name, program), "--help")
@@ -404,7 +403,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Sources that do not compile make no image, and the compiler says why.
+// Sources that do not compile lead to no image, and the error has the compiler's message.
 func TestABuildThatFails(t *testing.T) {
 	out := t.TempDir()
 	err := run(t.Context(), []string{"--source", t.TempDir(), "--out", out}, io.Discard)
@@ -416,7 +415,7 @@ func TestABuildThatFails(t *testing.T) {
 	}
 }
 
-// Folders stand before what is in them, whatever the order was.
+// Folders come before their contents, whatever the order of the input.
 func TestPack(t *testing.T) {
 	var first, second bytes.Buffer
 	entries := []entry{{name: "b/c/d", mode: 0o644, content: []byte("d")}, {name: "a", mode: 0o755, content: []byte("a")}, {name: "b/c/e", mode: 0o644}}

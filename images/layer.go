@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// entry is a file to be packed: its content, or the path of what has it.
+// entry is a file of an archive: its content, or the path of a file with the content.
 type entry struct {
 	name    string
 	mode    int64
@@ -23,7 +23,7 @@ type entry struct {
 	from    string
 }
 
-// entriesOf are the files of an image: nothing but the commands, and whom to trust.
+// entriesOf returns the files of an image: the commands and the certificate authorities.
 func entriesOf(folder string) []entry {
 	entries := []entry{{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()}}
 	for _, command := range inImage {
@@ -32,9 +32,9 @@ func entriesOf(folder string) []entry {
 	return entries
 }
 
-// authorities are the public ones, as Mozilla has them. The agent trusts them where a
-// hub, or what is behind the URL of an Application, has no authority of its own. Those
-// that are trusted with a condition are left out, because a file cannot say it.
+// authorities returns the public ones, as Mozilla has them. The agent trusts them where a
+// hub, or the server of an Application's URL, has no authority of its own. Authorities
+// that are trusted with a condition are left out: a file of certificates cannot express it.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
@@ -45,8 +45,8 @@ func authorities() []byte {
 	return b.Bytes()
 }
 
-// pack writes files, and the folders that they are in, as a tar archive that tells
-// nothing of when, where and by whom it was made.
+// pack writes files and their folders as a tar archive. The archive does not depend on
+// the time, the machine or the user that made it.
 func pack(out io.Writer, entries []entry, at time.Time) error {
 	writer := tar.NewWriter(out)
 	for _, folder := range foldersOf(entries) {
@@ -71,7 +71,7 @@ func foldersOf(entries []entry) []string {
 			folders = append(folders, folder)
 		}
 	}
-	slices.Sort(folders) // each behind that which it is in
+	slices.Sort(folders) // each after its parent
 	return slices.Compact(folders)
 }
 
@@ -98,14 +98,14 @@ func (e entry) write(writer *tar.Writer, at time.Time) error {
 	return err
 }
 
-// packFile does so into a file.
+// packFile packs into a file.
 func packFile(name string, entries []entry, at time.Time) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	if err := pack(file, entries, at); err != nil {
-		_ = file.Close() // there is a worse error
+		_ = file.Close() // the first error matters more
 		return err
 	}
 	return file.Close()

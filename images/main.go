@@ -10,15 +10,15 @@
 //	kubectl-krake-linux-amd64              the plugin, which is in no image
 //
 // With --push it also sends the image to the registry of its name, and with --release
-// v1.2.3 it makes what else belongs to a release:
+// v1.2.3 it makes the other files of a release:
 //
-//	kubectl-krake-v1.2.3-darwin-arm64.tar.gz   the plugin, for each platform that people have
+//	kubectl-krake-v1.2.3-darwin-arm64.tar.gz   the plugin, for each supported platform
 //	checksums.txt                              their sums
 //	krake.yaml                                 by which krew installs them
 //
 // The archive is an OCI image layout, which ctr images import, kind load image-archive
 // and podman load read. The same sources, built by the same version of Go, have the
-// same digests, wherever that is.
+// same digests on any machine.
 //
 // This is not ko, which reads a base image from a registry and puts one program into an
 // image: docs/adr/042-built-by-hand.md.
@@ -48,20 +48,20 @@ func main() {
 	}
 }
 
-// options are what is to be built.
+// options are the files to build.
 type options struct {
 	source    string
 	out       string
 	name      string
 	platforms []platform
 	push      bool
-	release   string     // empty if none is to be made
+	release   string     // empty: no release
 	plugins   []platform // of a release
 	// created is the time of everything in the image.
 	created time.Time
 }
 
-// run builds all that is asked for, and says what has come of it.
+// run builds the requested files, and prints their names.
 func run(ctx context.Context, arguments []string, out io.Writer) error {
 	o, err := parse(arguments, os.Getenv("SOURCE_DATE_EPOCH"))
 	if errors.Is(err, flag.ErrHelp) {
@@ -86,15 +86,15 @@ func parse(arguments []string, epoch string) (options, error) {
 	flags.StringVar(&o.source, "source", "..", "folder of the repository")
 	flags.StringVar(&o.out, "out", "../bin", "folder to write to")
 	flags.StringVar(&o.name, "name", "docker.io/krake-observer/krake-observer:latest", "name of the image, with its registry and its tag")
-	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms of the image, with commas between")
-	flags.BoolVar(&o.push, "push", false, "send the image to the registry of its name, as docker login says who may")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms of the image, separated by commas")
+	flags.BoolVar(&o.push, "push", false, "send the image to the registry of its name, with the credentials of docker login")
 	flags.StringVar(&o.release, "release", "", "version, as v1.2.3: make archives with the plugin, too")
 	plugins := flags.String("plugins", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "platforms of the plugin in a release")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q: there are no arguments but flags", flags.Arg(0))
+		return o, fmt.Errorf("%q: no arguments are accepted, only flags", flags.Arg(0))
 	}
 	if tagOf(o.name) == "" {
 		return o, fmt.Errorf("--name: %q has to be REGISTRY/NAME:TAG", o.name)
@@ -113,7 +113,7 @@ func parse(arguments []string, epoch string) (options, error) {
 	return o, err
 }
 
-// parseEpoch reads the time of everything, which is 1970 where nothing is said.
+// parseEpoch parses the time of everything in the image. The default is 1970.
 func parseEpoch(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Unix(0, 0).UTC(), nil
@@ -125,7 +125,7 @@ func parseEpoch(epoch string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// tagOf gives the tag of a full name, or nothing if it is none.
+// tagOf returns the tag of a full name, or nothing if the name is not full.
 func tagOf(name string) string {
 	registry, rest, ok := strings.Cut(name, "/")
 	repository, tag, tagged := strings.Cut(rest, ":")

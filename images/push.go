@@ -16,8 +16,8 @@ import (
 // which it is signed and installed.
 const digestFile = "krake-observer.digest"
 
-// publish writes the digest, and sends the image to the registry of its name if that is
-// asked for. Who may, docker login or crane auth login have said.
+// publish writes the digest, and with --push sends the image to the registry of its name.
+// The credentials are those of docker login or crane auth login.
 func (o options) publish(ctx context.Context, index v1.ImageIndex) error {
 	digest, err := index.Digest()
 	if err != nil {

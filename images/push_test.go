@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// anIndex is an image for two platforms.
+// anIndex returns an image for two platforms.
 func anIndex(t *testing.T) v1.ImageIndex {
 	t.Helper()
 	index := v1.ImageIndex(empty.Index)
@@ -32,8 +32,8 @@ func anIndex(t *testing.T) v1.ImageIndex {
 	return index
 }
 
-// What is in the registry has the digest that was written down, and both platforms.
-// Nothing is sent unless it was asked for.
+// The image in the registry has the recorded digest and both platforms. Nothing is sent unless
+// requested.
 func TestPush(t *testing.T) {
 	index := anIndex(t)
 	want, err := index.Digest()
@@ -66,7 +66,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// A registry that refuses is an error that names the image.
+// If a registry refuses, the error names the image.
 func TestPushRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }))
 	t.Cleanup(server.Close)
@@ -76,8 +76,8 @@ func TestPushRefused(t *testing.T) {
 	}
 }
 
-// The archives of a release are what the sums and krew's manifest say, and the plugin
-// in one of them starts.
+// The archives of a release match the checksums and krew's manifest, and the plugin in one of
+// them starts.
 func TestRelease(t *testing.T) {
 	here := platforms(t)[0]
 	o := options{source: "..", out: t.TempDir(), release: "v1.2.3", plugins: []platform{here}, created: time.Unix(0, 0)}
@@ -103,7 +103,7 @@ func TestRelease(t *testing.T) {
 	checkStarts(t, plugin, files[plugin], "--context")
 }
 
-// Every file of a program has the name that its system wants.
+// Every program file has the name that its system requires.
 func TestProgram(t *testing.T) {
 	for p, want := range map[platform]string{{"windows", "amd64"}: "kubectl-krake.exe", {"darwin", "arm64"}: "kubectl-krake"} {
 		if got := p.program(plugin); got != want {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// isVersion is what a release is called.
+// isVersion matches the name of a release.
 var isVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
 // releases is where the files of a release are, by its name.
@@ -53,8 +53,8 @@ func (o options) makePlugins(ctx context.Context, scratch string) error {
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: map[string]string{"name": "krake"},
 		Spec: krewSpec{
 			Version: o.release, Homepage: "https://github.com/krake-observer/krake-observer",
-			ShortDescription: "Look at Applications of Krake Observer, and act on them",
-			Description:      "Shows what differs from what an Application says and who it was, tells what a file would change, holds repairs, and enrols clusters.",
+			ShortDescription: "Show Applications of Krake Observer, and act on them",
+			Description:      "Shows what differs from an Application and who changed it, shows what a file would change, holds repairs, and enrols clusters.",
 		},
 	}
 	var sums strings.Builder
@@ -79,7 +79,7 @@ func (o options) makePlugins(ctx context.Context, scratch string) error {
 	return os.WriteFile(filepath.Join(o.out, "checksums.txt"), []byte(sums.String()), 0o644)
 }
 
-// makePlugin gives the name and the sum of the archive for a platform.
+// makePlugin writes the archive for a platform, and returns its name and its sum.
 func (o options) makePlugin(ctx context.Context, scratch string, p platform) (file, sum string, err error) {
 	folder := filepath.Join(scratch, "plugin-"+p.String())
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What to begin with is the base, but for what lets it start from an image that was
-// loaded into the nodes and is in no registry.
+// The default overlay equals the base, except that it also runs images that are loaded into
+// the nodes and are in no registry.
 func TestDefault(t *testing.T) {
 	objects := make([]runtime.Object, 0, 50)
 	for _, object := range installation(t, "overlays/default").objects {

@@ -2,8 +2,8 @@
 // embedded so that the tests apply the very files that users apply. The folder
 // enrolment has what a hub keeps for each further cluster.
 //
-// In enrolment and in overlays/spoke a cluster is called [ClusterName]: whoever
-// applies them puts the cluster's own name in its place.
+// In enrolment and in overlays/spoke a cluster is called [ClusterName]. Replace it with
+// the cluster's own name before you apply them.
 package manifests
 
 import "embed"

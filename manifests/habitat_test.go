@@ -25,8 +25,8 @@ import (
 // withHabitat are the installations that carry out Habitats.
 var withHabitat = []string{"overlays/habitat", "made/habitat-namespaced", "made/strict-habitat"}
 
-// isOfHabitat tells of roles that may what others may not. What they may do is said to
-// the letter.
+// isOfHabitat reports roles with rights that other roles may not have. Their rights are listed
+// exactly.
 func isOfHabitat(role string) bool {
 	return slices.Contains([]string{"ClusterRole krake-habitat", "ClusterRole krake-habitat-crd", "ClusterRole krake-habitat-deployers"}, role)
 }
@@ -77,8 +77,7 @@ var rightsOfHabitat = map[string]map[string]string{
 	},
 }
 
-// rightsOfPeople are those of users, who have them with the roles that they have
-// anyway.
+// rightsOfPeople are the rights of users, which are added to their existing roles.
 var rightsOfPeople = map[string][]string{
 	"ClusterRole krake-habitat-edit": {
 		"create habitats.habitat.sh", "delete habitats.habitat.sh", "deletecollection habitats.habitat.sh", "get habitats.habitat.sh",
@@ -87,8 +86,8 @@ var rightsOfPeople = map[string][]string{
 	"ClusterRole krake-habitat-view": {"get habitats.habitat.sh", "list habitats.habitat.sh", "watch habitats.habitat.sh"},
 }
 
-// rightsOf writes each right of the roles whose names begin so, sorted: "get pods",
-// "get leases.coordination.k8s.io krake-habitat".
+// rightsOf returns each right of the roles with this prefix, sorted: "get pods", "get
+// leases.coordination.k8s.io krake-habitat".
 func rightsOf(in installed, prefix string) map[string][]string {
 	found := map[string][]string{}
 	add := func(name string, rules []rbacv1.PolicyRule) {
@@ -131,8 +130,8 @@ func rights(rule rbacv1.PolicyRule) []string {
 	return all
 }
 
-// The controller may do what has a reason, to the letter, and nothing else. Both modes
-// may do the same but for the definition of the kind, which one of them has shipped.
+// The controller has exactly the rights with a reason. Both modes have the same rights, except
+// for the kind's definition, which the installation of one mode contains.
 func TestRightsOfHabitat(t *testing.T) {
 	for _, in := range installations(t) {
 		want := map[string][]string{}
@@ -160,8 +159,8 @@ func TestRightsOfHabitat(t *testing.T) {
 	}
 }
 
-// In cluster mode the controller has its rights everywhere; in namespaced mode, in the
-// namespaces that somebody names, and elsewhere those of reviews alone.
+// In cluster mode the controller has its rights everywhere. In namespaced mode it has them in
+// the configured namespaces, and elsewhere only those to request reviews.
 func TestWhereHabitatsAre(t *testing.T) {
 	const reviews, own = "ClusterRole krake-habitat-reviews", "krake-system: Role krake-habitat"
 	want := map[string][]string{
@@ -194,8 +193,8 @@ func TestWhereHabitatsAre(t *testing.T) {
 	}
 }
 
-// Who has the roles edit and admin has the one of ours with them, who has view the
-// other one, and nobody else any.
+// Users with the roles edit and admin also get one of our roles, users with view the other
+// one, and no other user gets any.
 func TestRolesOfPeople(t *testing.T) {
 	const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
 	want := map[string][]string{"krake-habitat-edit": {"admin", "edit"}, "krake-habitat-view": {"view"}}
@@ -213,8 +212,8 @@ func TestRolesOfPeople(t *testing.T) {
 	}
 }
 
-// The controller is a mode of the agent, as a user of its own, which no policy takes
-// for an agent. In namespaced mode somebody else has defined Habitats.
+// The controller is a mode of the agent with a user of its own, which no policy takes for an
+// agent. In namespaced mode an administrator has defined Habitats.
 func TestTheControllerOfHabitats(t *testing.T) {
 	everywhere := []string{"--habitat", "--namespace=krake-system"}
 	want := map[string][]string{
@@ -244,8 +243,8 @@ func TestTheControllerOfHabitats(t *testing.T) {
 	}
 }
 
-// checkGoesOn looks at what keeps the controller running: probes at ports that it has,
-// a disruption budget, and time enough to give the Lease back.
+// checkGoesOn checks what keeps the controller running: probes at existing ports, a disruption
+// budget, and enough time to release the Lease.
 func checkGoesOn(t *testing.T, in installed, controller *appsv1.Deployment) {
 	t.Helper()
 	pod := controller.Spec.Template.Spec
@@ -266,7 +265,7 @@ func checkGoesOn(t *testing.T, in installed, controller *appsv1.Deployment) {
 	}
 }
 
-// All that is ours says so.
+// All of our objects have the label part-of.
 func TestHabitatIsPartOf(t *testing.T) {
 	for _, name := range withHabitat {
 		count := 0
@@ -287,7 +286,7 @@ func TestHabitatIsPartOf(t *testing.T) {
 	}
 }
 
-// definition is the shipped definition of Habitats, as it is embedded.
+// definition returns the embedded definition of Habitats.
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	text, err := Files.ReadFile("components/habitat/crd/habitats.yaml")
@@ -301,8 +300,8 @@ func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return definition
 }
 
-// In namespaced mode the definition is applied, in cluster mode the process registers
-// it: it is the same one.
+// The definition that is applied in namespaced mode is the one that the process registers in
+// cluster mode.
 func TestOneDefinition(t *testing.T) {
 	for _, in := range installations(t) {
 		definitions := some[*apiextensionsv1.CustomResourceDefinition](in)
@@ -315,7 +314,7 @@ func TestOneDefinition(t *testing.T) {
 	}
 }
 
-// What users see of the kind.
+// The user-visible parts of the kind.
 func TestDefinition(t *testing.T) {
 	spec := definition(t).Spec
 	names := apiextensionsv1.CustomResourceDefinitionNames{
@@ -342,8 +341,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// checkField looks at what each field has to have: an explanation for kubectl explain,
-// and rules that say the way out. What is unknown is refused.
+// checkField checks what each field needs: an explanation for kubectl explain, and rules whose
+// messages name the way out. Unknown fields are refused.
 func checkField(t *testing.T, path string, of apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	isMetadata := path == ".metadata" || path == ".metadata.name"
@@ -359,8 +358,8 @@ func checkField(t *testing.T, path string, of apiextensionsv1.JSONSchemaProps) {
 	checkRules(t, path, of)
 }
 
-// checkRules looks whether rules of objects say which of their fields is meant, unless
-// it is the object.
+// checkRules checks that rules of objects name the field that they concern, unless it is the
+// object.
 func checkRules(t *testing.T, path string, of apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	isMeant := path == ".spec.v1beta2.persistentStorage" || strings.HasSuffix(path, ".valueFrom")
@@ -374,7 +373,7 @@ func checkRules(t *testing.T, path string, of apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// fields gives all fields, by their paths.
+// fields returns all fields, by their paths.
 func fields(path string, of *apiextensionsv1.JSONSchemaProps) map[string]apiextensionsv1.JSONSchemaProps {
 	found := map[string]apiextensionsv1.JSONSchemaProps{path: *of}
 	for name, child := range of.Properties {
@@ -386,7 +385,7 @@ func fields(path string, of *apiextensionsv1.JSONSchemaProps) map[string]apiexte
 	return found
 }
 
-// Variables are those of Pods: whatever these can have, a Habitat can, too.
+// A Habitat's variables are those of Pods: they have all fields of a Pod's variables.
 func TestVariablesAreThoseOfPods(t *testing.T) {
 	all := fields("", definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema)
 	for _, at := range []string{".spec.env", ".spec.v1beta2.env"} {

@@ -26,13 +26,12 @@ func deployments(in installed, name string) []*appsv1.Deployment {
 	})
 }
 
-// isOfHooks tells of a role that names no Secrets, because nobody knows their names
-// before they are there. What it has instead is said to the letter.
+// isOfHooks reports the role that names no Secrets, because their names are unknown before
+// they exist. Its rights are listed exactly instead.
 func isOfHooks(role string) bool { return role == "ClusterRole krake-hooks" }
 
-// What the hooks may do is said to the letter. Secrets without names are in one role,
-// which is bound in namespaces and nowhere else, and is no part of what agents have
-// everywhere.
+// The rights of the hooks are listed exactly. Only one role allows access to Secrets without
+// names. It is bound only in namespaces, and is no part of the agents' cluster-wide rights.
 func TestRightsOfHooks(t *testing.T) {
 	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
@@ -64,8 +63,8 @@ func TestRightsOfHooks(t *testing.T) {
 	}
 }
 
-// rulesOfHooks gives the roles of the hooks, each of which has one rule and is part of
-// no other role.
+// rulesOfHooks returns the rules of the hooks' roles. Each role has one rule and is part of no
+// other role.
 func rulesOfHooks(t *testing.T, in installed) map[string]rbacv1.PolicyRule {
 	t.Helper()
 	rules := map[string]rbacv1.PolicyRule{}
@@ -88,8 +87,8 @@ func rulesOfHooks(t *testing.T, in installed) map[string]rbacv1.PolicyRule {
 	return rules
 }
 
-// The hooks have rights in the namespaces that somebody names, and nowhere else. Who
-// has them is the agent, by the name that it has there.
+// The hooks have rights only in the configured namespaces. The rights belong to the agent, by
+// its name there.
 func TestNamespacesWithHooks(t *testing.T) {
 	type bindings = map[string]rbacv1.Subject
 	local := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "local", Namespace: "krake-agents"}
@@ -111,8 +110,8 @@ func TestNamespacesWithHooks(t *testing.T) {
 	}
 }
 
-// Pods find the endpoint by the name that its certificate has and their Secrets say,
-// and get to their own agent there.
+// Pods find the endpoint by the name in its certificate and in their Secrets, and reach the
+// agent of their own cluster.
 func TestTheEndpointOfHooks(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, deployment := range deployments(in, "krake-agent") {
@@ -155,7 +154,8 @@ func checkEndpoint(t *testing.T, in installed, deployment *appsv1.Deployment) {
 	}
 }
 
-// reachedFrom gives who reaches a port by the policies that are for these Pods alone.
+// reachedFrom returns the peers that may reach a port, according to the policies for these
+// Pods alone.
 func reachedFrom(in installed, deployment *appsv1.Deployment, port int) []networkingv1.NetworkPolicyPeer {
 	var from []networkingv1.NetworkPolicyPeer
 	for _, policy := range some[*networkingv1.NetworkPolicy](in) {
@@ -171,8 +171,8 @@ func reachedFrom(in installed, deployment *appsv1.Deployment, port int) []networ
 	return from
 }
 
-// The authority is the target's own: nobody ships one, and to apply it again does not
-// take it away.
+// The authority belongs to the target. It is shipped empty, and applying the manifests again
+// does not remove it.
 func TestTheAuthorityIsShippedEmpty(t *testing.T) {
 	for _, in := range installations(t) {
 		found := false
@@ -188,8 +188,8 @@ func TestTheAuthorityIsShippedEmpty(t *testing.T) {
 	}
 }
 
-// URLs are fetched where that was asked for: in strict mode, by the agent, from the
-// hosts that are named.
+// URLs are fetched only where that is requested: in strict mode, by the agent, from the named
+// hosts.
 func TestURLSources(t *testing.T) {
 	for _, in := range installations(t) {
 		want := in.name == "overlays/url-sources" || in.name == "made/strict-all"
@@ -210,7 +210,7 @@ func TestURLSources(t *testing.T) {
 	}
 }
 
-// What the policy for URL sources lets out to are public addresses.
+// The policy for URL sources allows only public addresses.
 func TestURLSourcesArePublic(t *testing.T) {
 	var policy *networkingv1.NetworkPolicy
 	for _, p := range all[*networkingv1.NetworkPolicy](t, installation(t, "overlays/url-sources")) {

@@ -27,7 +27,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// installed is what somebody applies.
+// installed is a set of objects that an administrator applies.
 type installed struct {
 	name    string
 	objects []runtime.Object
@@ -43,8 +43,8 @@ var built = sync.OnceValues(func() ([]installed, error) {
 	return all, errors.Join(err, os.RemoveAll(folder))
 })
 
-// installations are the base, every overlay and the compositions, as kubectl builds
-// them, and what an enrolment has on the hub.
+// installations returns the base, every overlay and the compositions, as kubectl builds them,
+// and an enrolment's objects on the hub.
 func installations(t *testing.T) []installed {
 	t.Helper()
 	all, err := built()
@@ -98,8 +98,8 @@ func buildAll(ctx context.Context, folder string) ([]installed, error) {
 	return append(all, installed{"enrolment", enrolment}), err
 }
 
-// compositions are what somebody may make of components, beside the overlays. A
-// part is applied together with others.
+// compositions are combinations of components beside the overlays. A part is applied together
+// with others.
 var compositions = map[string]string{
 	"part/demo":         "namespace: demo\nresources: [../../overlays/hooks/namespace]",
 	"made/hooks":        "resources: [../../overlays/hooks, ../../part/demo]",
@@ -119,7 +119,6 @@ func components(some ...string) string {
 	return "components: [../../components/" + strings.Join(some, ", ../../components/") + "]"
 }
 
-// compose writes a kustomization.
 func compose(folder, text string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -148,7 +147,7 @@ func readEnrolment() ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// decode decodes strictly: a field that does not exist would be left out in silence.
+// decode decodes strictly: unknown fields would be dropped silently.
 func decode(text []byte) ([]runtime.Object, error) {
 	known := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(known), apiextensionsv1.AddToScheme(known)); err != nil {
@@ -173,7 +172,7 @@ func decode(text []byte) ([]runtime.Object, error) {
 	}
 }
 
-// some gives the objects of one type, of which there may be none.
+// some returns the objects of one type, perhaps none.
 func some[T runtime.Object](in installed) []T {
 	var found []T
 	for _, object := range in.objects {
@@ -184,7 +183,7 @@ func some[T runtime.Object](in installed) []T {
 	return found
 }
 
-// all gives the objects of one type.
+// all returns the objects of one type.
 func all[T runtime.Object](t *testing.T, in installed) []T {
 	t.Helper()
 	found := some[T](in)
@@ -194,8 +193,8 @@ func all[T runtime.Object](t *testing.T, in installed) []T {
 	return found
 }
 
-// What runs where: a hub without a target of its own has no agent, a target that
-// is no hub has no webhook, and an enrolment runs nothing on the hub.
+// Where each program runs: a hub without a target of its own has no agent, a target that is no
+// hub has no webhook. An enrolment runs nothing on the hub.
 func TestWhatRuns(t *testing.T) {
 	both, withHabitat := []string{"krake-agent", "krake-webhook"}, []string{"krake-agent", "krake-habitat", "krake-webhook"}
 	want := map[string][]string{

@@ -27,7 +27,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// podTemplate gives the pods that an object makes, or nil.
+// podTemplate returns the template of the Pods that an object creates, or nil.
 func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
@@ -46,7 +46,7 @@ func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// violations asks the admission's own code for the level restricted.
+// violations calls the admission's own code for the level restricted.
 func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -59,8 +59,7 @@ func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
 	return result.ForbiddenDetail()
 }
 
-// Every pod of ours runs where the strictest of the standard levels is enforced,
-// and our namespaces enforce it.
+// All of our Pods satisfy the strictest of the standard levels, and our namespaces enforce it.
 func TestPodSecurity(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, object := range in.objects {
@@ -81,7 +80,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// That the check above finds something.
+// The check above finds violations.
 func TestPodSecuritySeesViolations(t *testing.T) {
 	for what, harm := range map[string]func(*corev1.PodSpec){
 		"the network of the node": func(pod *corev1.PodSpec) { pod.HostNetwork = true },
@@ -103,7 +102,7 @@ func TestPodSecuritySeesViolations(t *testing.T) {
 	}
 }
 
-// forbidden are rules that no role of ours may have.
+// forbidden are rules that none of our roles may have.
 var forbidden = []ban{
 	{"a wildcard grants what is invented tomorrow", func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(slices.Concat(r.Verbs, r.Resources, r.APIGroups, r.NonResourceURLs, r.ResourceNames), "*") ||
@@ -131,14 +130,14 @@ var forbidden = []ban{
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"), writes)},
 }
 
-// onlyStrict are rules for agents that write as the Application's account alone.
+// onlyStrict are rules for agents that write only as the Application's account.
 var onlyStrict = []ban{
 	{"roles and bindings are read by those who grant", resources("roles", "rolebindings", "clusterroles", "clusterrolebindings")},
 	{"who writes as another, writes nothing as itself", func(r rbacv1.PolicyRule) bool { return asAnother(r) || verbs("impersonate:serviceaccount")(r) }},
 	{"namespaces are read by name, or all of them are", unnamed(resources("namespaces"))},
 }
 
-// ban is a rule that no role may have, and why.
+// ban is a rule that no role may have, and its reason.
 type ban struct {
 	why  string
 	what ruleTest
@@ -154,15 +153,14 @@ func resources(some ...string) ruleTest {
 	return func(r rbacv1.PolicyRule) bool { return intersect(r.Resources, some) }
 }
 
-// writes tells of rules by which one writes as oneself.
+// writes reports rules that allow writes under the own identity.
 func writes(r rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(r.Verbs, func(verb string) bool {
 		return verb != "get" && verb != "list" && verb != "watch" && !isAsAnother(verb)
 	})
 }
 
-// asAnother tells of rules by which one writes as a service account, as far as
-// that may.
+// asAnother reports rules that allow writes as a service account, within its rights.
 func asAnother(r rbacv1.PolicyRule) bool { return slices.ContainsFunc(r.Verbs, isAsAnother) }
 
 func isAsAnother(verb string) bool { return strings.HasPrefix(verb, "impersonate-on:") }
@@ -179,8 +177,7 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// complaints gives what is forbidden about a rule, in an installation that is
-// strict or not.
+// complaints returns the forbidden parts of a rule, in a strict installation or another.
 func complaints(rule rbacv1.PolicyRule, strict bool) []string {
 	bans := forbidden
 	if !strict {
@@ -195,13 +192,12 @@ func complaints(rule rbacv1.PolicyRule, strict bool) []string {
 	return found
 }
 
-// strict are the installations whose agent writes as the Application's account alone.
+// strict are the installations whose agent writes only as the Application's account.
 var strict = []string{"overlays/strict", "overlays/cluster-scope", "overlays/url-sources", "made/strict-hooks", "made/strict-all", "made/strict-habitat"}
 
 func isStrict(in installed) bool { return slices.Contains(strict, in.name) }
 
-// No role of ours grants what would make its holder more than it is, and no
-// binding refers to a role that is not ours.
+// None of our roles lets its holder gain more rights, and all bindings refer to our own roles.
 func TestRBAC(t *testing.T) {
 	for _, in := range installations(t) {
 		t.Run(in.name, func(t *testing.T) {
@@ -261,8 +257,8 @@ func checkBinding(t *testing.T, ours map[string]bool, ref rbacv1.RoleRef, subjec
 	}
 }
 
-// In strict mode the agent writes nothing as itself but what is its own: for
-// whatever else it may read, it may write as another.
+// In strict mode the agent writes as itself only its own objects. For every other resource
+// that it may read, it may write as another account.
 func TestStrictAgentsWriteAsOthers(t *testing.T) {
 	for _, in := range installations(t) {
 		if !isStrict(in) {
@@ -283,7 +279,7 @@ func TestStrictAgentsWriteAsOthers(t *testing.T) {
 				}
 			}
 		}
-		delete(asOthers, "customresourcedefinitions") // read in any case
+		delete(asOthers, "customresourcedefinitions") // always readable
 		delete(read, "customresourcedefinitions")
 		if diff := cmp.Diff(read, asOthers); diff != "" || len(read) < 15 {
 			t.Errorf("%s: what the agent reads and what it writes as others (-read +written):\n%s", in.name, diff)
@@ -291,7 +287,7 @@ func TestStrictAgentsWriteAsOthers(t *testing.T) {
 	}
 }
 
-// That the lists above find what they are there for, and not what we need.
+// The lists above forbid what they should, and none of the rules that we need.
 func TestForbiddenRules(t *testing.T) {
 	core, named := []string{""}, []string{"one"}
 	onBehalf := []string{"impersonate-on:serviceaccount:create"}
@@ -353,8 +349,8 @@ func TestForbiddenRules(t *testing.T) {
 	}
 }
 
-// The webhook is asked for Applications and for nothing else, and answers soon
-// or is no more waited for. Another ConfigMap never depends on it.
+// The webhook is called only for Applications, and its time-out is short. Other ConfigMaps
+// never depend on it.
 func TestWebhookConfiguration(t *testing.T) {
 	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t, installation(t, "base"))
 	if len(configurations) != 1 || len(configurations[0].Webhooks) != 1 {
@@ -371,11 +367,12 @@ func TestWebhookConfiguration(t *testing.T) {
 	)
 	want := admissionregistrationv1.MutatingWebhook{
 		Name: "application.krake.dev",
-		// An Application without its status documents must not get in.
+		// An Application without its status documents must not be admitted.
 		FailurePolicy:  &fail,
 		TimeoutSeconds: &seconds,
 		SideEffects:    &none,
-		// Whoever changes the manifest after us has it completed again.
+		// If another webhook changes the manifest afterwards, the Application is completed
+		// again.
 		ReinvocationPolicy: &ifNeeded,
 		MatchPolicy:        &equivalent,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
@@ -383,7 +380,7 @@ func TestWebhookConfiguration(t *testing.T) {
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: &namespaced},
 		}},
-		// What a cluster, and the webhook itself, needs in order to start.
+		// The namespaces that a cluster, and the webhook itself, need in order to start.
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "krake-system", "krake-agents"},
 		}}},
@@ -400,11 +397,11 @@ func TestWebhookConfiguration(t *testing.T) {
 	}
 }
 
-// mayBeAbsent is an unguarded access to what need not be there.
+// mayBeAbsent matches an unguarded access to an optional field.
 var mayBeAbsent = regexp.MustCompile(`\.(annotations|labels|finalizers|ownerReferences|deletionTimestamp|data|binaryData|groups|username)\b`)
 
-// nullSafe says what is wrong with a condition that is evaluated for every
-// ConfigMap of the cluster, whose failure would refuse it.
+// nullSafe returns an error for a condition that could fail. The condition is evaluated for
+// every ConfigMap of the cluster, and a failure would refuse the ConfigMap.
 func nullSafe(expression string) error {
 	if access := mayBeAbsent.FindString(expression); access != "" {
 		return fmt.Errorf("%s need not be there: use .?", access)
@@ -424,7 +421,7 @@ func nullSafe(expression string) error {
 	return nil
 }
 
-// One condition that fails stops every ConfigMap, or every Lease, of a cluster.
+// A condition that fails blocks every ConfigMap, or every Lease, of a cluster.
 func TestConditionsAreNullSafe(t *testing.T) {
 	in := installation(t, "overlays/habitat")
 	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t, in) {
@@ -437,7 +434,7 @@ func TestConditionsAreNullSafe(t *testing.T) {
 	}
 	for _, naive := range []string{
 		`"krake.dev/application" in object.metadata.annotations`,
-		`object.metadata.?annotations[?"krake.dev/application"].hasValue()`, // of a deletion
+		`object.metadata.?annotations[?"krake.dev/application"].hasValue()`, // at a deletion
 		`[object, oldObject].exists(o, o.metadata.?annotations[?"krake.dev/application"].hasValue())`,
 		`"x" in request.userInfo.groups`,
 	} {
@@ -459,7 +456,7 @@ func checkConditions(t *testing.T, name string, conditions []admissionregistrati
 	}
 }
 
-// Webhook, agents and controllers go on while nodes are drained and pods are replaced.
+// Webhook, agents and controllers keep working while nodes are drained and Pods are replaced.
 func TestTwoOfEach(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, deployment := range some[*appsv1.Deployment](in) {
@@ -479,8 +476,8 @@ func TestTwoOfEach(t *testing.T) {
 	}
 }
 
-// The webhook goes on while the rest of the cluster is short of room, and what it
-// is asked is answered before it goes.
+// The webhook stays when the cluster runs out of resources, and answers its requests before it
+// ends.
 func TestTheWebhookStays(t *testing.T) {
 	for _, name := range []string{"base", "overlays/hub"} {
 		in := installation(t, name)
@@ -490,7 +487,7 @@ func TestTheWebhookStays(t *testing.T) {
 		if pod.PriorityClassName != "system-cluster-critical" {
 			t.Errorf("%s: the webhook has priority %q", name, pod.PriorityClassName)
 		}
-		drained := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds + 30 // and what controller-runtime waits for
+		drained := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds + 30 // and the time that controller-runtime waits
 		if *pod.TerminationGracePeriodSeconds <= drained {
 			t.Errorf("%s: the webhook is killed after %d s and needs up to %d s", name, *pod.TerminationGracePeriodSeconds, drained)
 		}
@@ -508,8 +505,8 @@ func selects(t *testing.T, selector *metav1.LabelSelector, of map[string]string)
 	return s.Matches(labels.Set(of))
 }
 
-// Each of our pods is reached at the ports that it names, the kubelet's probes
-// among them, and reaches DNS and API servers. Everything else is closed.
+// Each of our Pods is reachable at the ports that it names, including the kubelet's probes,
+// and reaches DNS and API servers. Everything else is closed.
 func TestNetworkPolicy(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, deployment := range some[*appsv1.Deployment](in) {
@@ -529,8 +526,8 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// outlets are the ports that a Deployment is to reach: DNS and API servers, and what
-// its flags let it call, sorted.
+// outlets returns the ports that a Deployment has to reach, sorted: DNS, API servers, and
+// those that its flags require.
 func outlets(deployment *appsv1.Deployment) []string {
 	outlets := []string{"443", "53", "53", "6443"}
 	if flag(deployment, "hooks") == "true" {
@@ -543,7 +540,7 @@ func outlets(deployment *appsv1.Deployment) []string {
 	return outlets
 }
 
-// flag is what a Deployment says of a flag, empty if nothing.
+// flag returns the value of a Deployment's flag, or "" if it is not set.
 func flag(deployment *appsv1.Deployment, name string) string {
 	for _, argument := range deployment.Spec.Template.Spec.Containers[0].Args {
 		if value, ok := strings.CutPrefix(argument, "--"+name+"="); ok {
@@ -553,13 +550,13 @@ func flag(deployment *appsv1.Deployment, name string) string {
 	return ""
 }
 
-// isOn tells if a Deployment has a flag that has no value.
+// isOn reports whether a Deployment has a flag without a value.
 func isOn(deployment *appsv1.Deployment, name string) bool {
 	return slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--"+name)
 }
 
-// reach tells if everything is closed but what is named, which ports are open
-// then, and which ones are reached.
+// reach reports whether everything but the named ports is closed, which ports are open, and
+// which ports the Pods reach.
 func reach(t *testing.T, in installed, deployment *appsv1.Deployment) (closed bool, open map[int]bool, out []string) {
 	t.Helper()
 	open = map[int]bool{}
@@ -585,7 +582,7 @@ func reach(t *testing.T, in installed, deployment *appsv1.Deployment) (closed bo
 	return closed, open, out
 }
 
-// outlet writes a port, and what it is one of if that is not everything.
+// outlet writes a port, and its peers unless they are unrestricted.
 func outlet(port networkingv1.NetworkPolicyPort, of []networkingv1.NetworkPolicyPeer) string {
 	text := port.Port.String()
 	if port.EndPort != nil {

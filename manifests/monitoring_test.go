@@ -20,8 +20,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// series are the labels of a metric, by each of the names that it has in an
-// expression: a histogram has three.
+// series are the labels of a metric, by each of its names in expressions: a histogram has
+// three.
 type series map[string][]string
 
 // foreign are the metrics of the libraries that we use, with their labels.
@@ -33,10 +33,10 @@ func foreign() series {
 	}
 }
 
-// whereLabels are those that Prometheus adds, by where it found a metric.
+// whereLabels returns the labels that Prometheus adds from the place of a metric.
 func whereLabels() []string { return []string{"pod", "namespace", "instance", "job"} }
 
-// ourMetrics reads from the sources which metrics the commands have.
+// ourMetrics reads the metrics of the commands from the sources.
 func ourMetrics(t *testing.T) series {
 	t.Helper()
 	found := series{}
@@ -55,7 +55,7 @@ func ourMetrics(t *testing.T) series {
 	return found
 }
 
-// add takes in what is made by a call of package prometheus.
+// add adds a metric that is created by a call of package prometheus.
 func (s series) add(node ast.Node) (goOn bool) {
 	call, ok := node.(*ast.CallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -79,7 +79,7 @@ func (s series) add(node ast.Node) (goOn bool) {
 	return true
 }
 
-// nameOf gives the name of a metric: a text, or the field Name of its options.
+// nameOf returns the name of a metric: a text, or the field Name of its options.
 func nameOf(argument ast.Expr) string {
 	options, ok := argument.(*ast.CompositeLit)
 	if !ok {
@@ -129,9 +129,9 @@ var (
 	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*(?:\s*\()?`)
 )
 
-// check says what is wrong with an expression of PromQL: a metric that nobody
-// has, or a label that none of its metrics has. It reads as much of the language
-// as our expressions use.
+// check returns an error for an expression of PromQL with an unknown metric, or with a label
+// that none of its metrics has. It parses only the part of the language that our expressions
+// use.
 func (s series) check(expression string) error {
 	text := duration.ReplaceAllString(quoted.ReplaceAllString(expression, ""), "")
 	for _, pair := range []string{"()", "{}", "[]"} {
@@ -164,8 +164,8 @@ func (s series) check(expression string) error {
 	return nil
 }
 
-// metricsOf gives the names in an expression that are neither functions nor
-// operators nor labels.
+// metricsOf returns the names in an expression that are neither functions nor operators nor
+// labels.
 func metricsOf(text string) []string {
 	bare := selector.ReplaceAllString(grouping.ReplaceAllString(text, ""), "$1")
 	var names []string
@@ -177,8 +177,7 @@ func metricsOf(text string) []string {
 	return names
 }
 
-// strange gives the first of the labels, or of the matchers of labels, that is
-// not among those that there are.
+// strange returns the first of the labels, or of the matchers of labels, that is unknown.
 func strange(list string, labels []string) string {
 	for label := range strings.SplitSeq(list, ",") {
 		label = strings.TrimRight(strings.TrimSpace(label), "=!~ ")
@@ -189,7 +188,7 @@ func strange(list string, labels []string) string {
 	return ""
 }
 
-// expressions gives those of alerts and dashboard, by where they are.
+// expressions returns those of alerts and dashboard, by their places.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -228,8 +227,8 @@ func parse(t *testing.T, file string, into any, unmarshal func([]byte, any, ...y
 	}
 }
 
-// Dashboard and alerts speak of metrics and labels that there are, and each
-// metric of ours is in one of them.
+// Dashboard and alerts use only existing metrics and labels, and each of our metrics is in one
+// of them.
 func TestMonitoring(t *testing.T) {
 	ours := ourMetrics(t)
 	all := foreign()
@@ -253,7 +252,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// That the check above finds something.
+// The check above finds mistakes.
 func TestMonitoringSeesMistakes(t *testing.T) {
 	known := series{"krake_a_total": {"kind"}, "krake_b_bucket": {"le", "phase"}}
 	for _, good := range []string{

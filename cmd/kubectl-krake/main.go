@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	klog.SetLogger(logr.Discard()) // what fails is told by its error, and once
+	klog.SetLogger(logr.Discard()) // a command reports its error once, and without a log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	stop()

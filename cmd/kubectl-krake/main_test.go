@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,11 +15,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What is mistyped is said before anything is asked of a cluster.
+// A mistyped command is reported before any request to a cluster.
 func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		why, arguments string
-		says, err      string // parts of what is said
+		says, err      string // parts of the output
 	}{
 		{"the commands", "", "enrol       Make a cluster", ""},
 		{"by name", "--help", "remove      Take a cluster", ""},
@@ -43,28 +42,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A plugin that is started for each question must not link what makes servers: it would be
-// twice as large as it is.
-func TestLinks(t *testing.T) {
-	text, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	check.Must(t, err)
-	linked := strings.Fields(string(text))
-	if !slices.Contains(linked, "k8s.io/cli-runtime/pkg/genericclioptions") {
-		t.Fatalf("the list shows nothing: %d packages", len(linked))
-	}
-	for _, path := range linked {
-		for _, server := range []string{
-			"sigs.k8s.io/controller-runtime/pkg/manager", "k8s.io/apiserver/", "k8s.io/component-base/tracing", "google.golang.org/grpc",
-			"go.opentelemetry.io/otel/exporters/", "github.com/google/cel-go/",
-		} {
-			if strings.HasPrefix(path, server) {
-				t.Errorf("it links %s: go list -deps -f '{{.ImportPath}} {{.Imports}}' ./cmd/kubectl-krake tells what imports it", path)
-			}
-		}
-	}
-}
-
-// Enrol and remove act as whom the flags of kubectl name, as all other commands do.
+// Enrol and remove act as the user that the flags of kubectl name, as all other commands do.
 func TestClusterCommandsActAsTheUser(t *testing.T) {
 	for _, arguments := range []string{"enrol east --hub-server https://hub --out " + t.TempDir(), "remove east"} {
 		var users []string

@@ -19,20 +19,20 @@ import (
 // name is the agent's user agent, field manager and event source.
 const name = "krake-agent"
 
-// Configs are the connections of an agent, and what it needs of its process.
+// Configs are the connections of an agent, and its dependencies on the process.
 type Configs struct {
 	// Hub and Target reach the two API servers. Where these are one, they are the same
 	// configuration.
 	Hub, Target *rest.Config
-	// Registry takes the agent's metrics; nil: they are not served.
+	// Registry gets the agent's metrics; nil: they are not served.
 	Registry prometheus.Registerer
 	Logger   logr.Logger
 	// DialService reaches Services by their names; nil: as from a Pod of the target.
 	DialService func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// replica is one agent while it is put together. No step of that sends a request to hub or
-// target: they may be away for hours.
+// replica is one agent during its construction. No step of that sends a request to hub or
+// target, because they may be unreachable for hours.
 type replica struct {
 	// ctx ends with the work of the agent; stop ends it.
 	ctx  context.Context
@@ -53,8 +53,8 @@ type replica struct {
 	tenure      *right.Tenure
 }
 
-// newAgent makes an agent that knows the Applications and asks for the Leases, and does
-// nothing else.
+// newAgent makes an agent that knows the Applications and asks for the Leases, and nothing
+// else.
 func newAgent(ctx context.Context, options Options, configs Configs) (*replica, error) {
 	a := &replica{options: options, configs: configs, counts: telemetry.NewMetrics(), notifications: &notifications{}, folding: hub.NewFolding()}
 	a.ctx, a.stop = context.WithCancel(ctx)
@@ -126,8 +126,8 @@ func (a *replica) run() error {
 	return errors.Join(err, <-ended)
 }
 
-// hold asks for the Leases once the Applications are known: a replica that has yet to list
-// them would keep another one from acting that has them.
+// hold asks for the Leases once the Applications are known. A replica that must still list
+// them would block another one that has them.
 func (a *replica) hold(ctx context.Context) error {
 	if a.manager.GetCache().WaitForCacheSync(a.ctx) && a.ctx.Err() == nil {
 		return a.tenure.Run(ctx)

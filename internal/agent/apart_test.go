@@ -22,7 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// distantHub is the API server by another way, which takes note of the paths.
+// distantHub is another address of the API server. It records the paths of requests.
 type distantHub struct {
 	config *rest.Config
 
@@ -49,7 +49,7 @@ func newDistantHub(t *testing.T) *distantHub {
 	return h
 }
 
-// askedBeside gives what the hub was asked for that does not match.
+// askedBeside returns the requests to the hub whose paths do not match.
 func (h *distantHub) askedBeside(allowed *regexp.Regexp) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,9 +63,9 @@ func (h *distantHub) askedBeside(allowed *regexp.Regexp) []string {
 	return beside
 }
 
-// An agent whose Applications are on another cluster asks that one for nothing but
-// them, in their namespaces, and has the objects in the namespace of its own
-// cluster that the map says. Several agents can be in one process.
+// An agent whose Applications are on a hub asks that hub only for them, in their namespaces.
+// It puts the objects into the namespaces of its own cluster that the map names. Several
+// agents can run in one process.
 func TestHubAndTargetApart(t *testing.T) {
 	clients := kubernetes.NewForConfigOrDie(server)
 	name := kit.UniqueName("apart")

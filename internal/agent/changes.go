@@ -12,24 +12,23 @@ import (
 // server.
 type changes struct {
 	cluster string
-	// acting records whether this replica acts for the cluster, and refusal is why it
+	// acting records whether this replica acts for the cluster, and refusal returns why it
 	// must not.
 	acting  func(cluster string, acting bool)
 	refusal func() string
-	// known are all Applications, and pending those of which a write to the hub is due.
-	// wake has them looked at.
+	// known are all Applications, and pending those with a due write to the hub.
+	// wake requests a pass for each.
 	known, pending func() []types.NamespacedName
 	wake           func([]types.NamespacedName)
-	// renewTarget and renewHub leave behind connections over which perhaps nothing
-	// arrives any more.
+	// renewTarget and renewHub replace connections that may be dead.
 	renewTarget, renewHub func()
-	// resyncTarget and resyncHub have the caches compared with the API servers.
+	// resyncTarget and resyncHub request a comparison of the caches with the API servers.
 	resyncTarget, resyncHub func()
 	// recorder writes Events to the hub.
 	recorder events.EventRecorder
 }
 
-// react is called with one change after the other, which are logged already.
+// react is called with one change at a time, which is logged already.
 func (c *changes) react(change right.Change) {
 	switch change {
 	case right.Acting:

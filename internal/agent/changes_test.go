@@ -18,7 +18,7 @@ var (
 	otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
 )
 
-// diary takes note of what is called.
+// diary records calls.
 type diary struct{ entries []string }
 
 func (d *diary) note(format string, arguments ...any) {
@@ -27,8 +27,8 @@ func (d *diary) note(format string, arguments ...any) {
 
 func (d *diary) noted(entry string) func() { return func() { d.note("%s", entry) } }
 
-// newChanges are changes of which everything is noted, of an agent with two
-// Applications, one of them not stored yet.
+// newChanges returns changes with a diary. Their agent has two Applications, one of them not
+// stored yet.
 func newChanges(refusal *string) (*changes, *diary, *recorder) {
 	var noted diary
 	var told recorder
@@ -49,8 +49,8 @@ func newChanges(refusal *string) (*changes, *diary, *recorder) {
 	}, &noted, &told
 }
 
-// What a change calls for: those whose objects may have changed unseen are looked
-// at, and of what is new on the hub the hub is asked, not waited for.
+// The calls that each change causes. Applications whose objects may have changed unseen get a
+// pass. A cluster that is reachable again is listed at once.
 func TestChanges(t *testing.T) {
 	one, other := "wake "+appName.String(), "wake "+otherName.String()
 	cases := []struct {
@@ -73,8 +73,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Why an agent does not act is told by an Event of the Lease that it does not get:
-// who looks for the reason looks there.
+// An Event on the Lease explains why an agent does not act, because its users look there.
 func TestRefused(t *testing.T) {
 	why := "DuplicateAgent: somebody else"
 	changes, _, events := newChanges(&why)
@@ -84,13 +83,13 @@ func TestRefused(t *testing.T) {
 	check.Equal(t, "events", want, events.events)
 }
 
-// told is an Event as it was recorded.
+// told is a recorded Event.
 type told struct {
 	Regarding corev1.ObjectReference
 	Text      string
 }
 
-// recorder keeps the Events.
+// recorder records Events.
 type recorder struct{ events []told }
 
 func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, _, _ string, arguments ...any) {

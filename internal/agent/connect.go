@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,11 +54,13 @@ func (a *replica) connect() error {
 		Notify: a.notifications.notify, Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), OwnerOf: application.OwnerOf,
 		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
+	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
 	reconciler := &reconcile.Reconciler{
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Report: telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now).Report, Now: time.Now,
+		Slots:  semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)),
+		Report: reporter.Report, Failing: reporter.Failing, Now: time.Now,
 	}
 	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {
 		return err
@@ -91,7 +94,7 @@ func (a *replica) newHubResync(store *hub.Store) (*hub.Resync, error) {
 	})
 }
 
-// register has the metrics of the agent served, if there is a registry.
+// register adds the metrics of the agent to the registry, if there is one.
 func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
 	registry := a.configs.Registry
 	if registry == nil {
@@ -111,7 +114,7 @@ func (a *replica) countStates() map[application.State]int {
 	return nil
 }
 
-// addLoop has an Application reconciled when it changes, or when an observer notifies it.
+// addLoop reconciles an Application when it changes, or when an observer notifies it.
 // For the first list of Applications the loop waits without limit.
 func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
@@ -120,6 +123,7 @@ func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
+			LogConstructor: logOf(a.configs.Logger.WithName("loop")),
 		}).
 		Complete(loop)
 }

@@ -4,7 +4,7 @@
 // It talks to two API servers. The hub has the Applications; the target has their objects,
 // and is where the agent runs. They may be one.
 //
-// The work is in other packages: right decides whether the agent may act, discovery finds
-// kinds, and the rooms below this package (hub, target, connection, sources, telemetry) are
-// both ends of the loop. This package knows their options, and what one needs of another.
+// The work is in other packages: right decides whether the agent may act, and discovery finds
+// kinds. The subpackages (hub, target, connection, sources, telemetry) are both ends of the
+// loop. This package knows their options, and what one needs of another.
 package agent

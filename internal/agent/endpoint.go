@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// addHooks has the agent serve hooks, if they are enabled: the loop makes their Secrets and
-// asks for shutdowns, and the endpoint brings the calls of Pods to the loop.
+// addHooks makes the agent serve hooks, if they are enabled. The loop makes their Secrets and
+// requests shutdowns, and the endpoint passes the calls of Pods to the loop.
 func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) error {
 	options := a.options.Hooks
 	reconciler.ShutdownDefaults = reconcile.ShutdownDefaults{
@@ -67,7 +67,7 @@ func (a whileActing) Get(ctx context.Context, name types.NamespacedName) (*appli
 	return a.store.Get(ctx, name)
 }
 
-// hookActions carries out the calls of Pods, and has the loop go on from there.
+// hookActions carries out the calls of Pods, and then requests a pass of the loop.
 type hookActions struct {
 	reconciler *reconcile.Reconciler
 	store      *hub.Store
@@ -94,7 +94,7 @@ func (h *hookActions) Retry(ctx context.Context, app *application.Application) (
 	return state, err
 }
 
-// writesAtOnce is how often one action begins anew because the loop, or a user, wrote the
+// writesAtOnce is how often one action starts again because the loop, or a user, wrote the
 // Application meanwhile.
 const writesAtOnce = 5
 
@@ -113,5 +113,5 @@ func (h *hookActions) act(ctx context.Context, app *application.Application, do 
 			return application.StateDeleting, nil // it is gone
 		}
 	}
-	return "", fmt.Errorf("write Application %s: somebody else writes it as fast as this agent", app.NamespacedName)
+	return "", fmt.Errorf("write Application %s: another client writes it as fast as this agent", app.NamespacedName)
 }

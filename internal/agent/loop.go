@@ -11,19 +11,17 @@ import (
 	"github.com/krake-observer/krake-observer/internal/right"
 )
 
-// passes are the loop over one Application: a pass, or a pass while the target does
-// not answer.
+// passes handle one Application: a pass, or a pass while the target does not answer.
 type passes interface {
 	Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
 	Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error)
 }
 
-// unsureFor is how long a replica that cannot know for now whether it may act
-// leaves an Application alone.
+// unsureFor is how long a replica leaves an Application alone while it cannot know whether
+// it may act.
 const unsureFor = time.Second
 
-// loop passes over Applications while this replica may act. One that may not
-// keeps them waiting.
+// loop handles Applications while this replica may act. Otherwise they wait.
 type loop struct {
 	right  right.Grant
 	kinds  *discovery.Kinds

@@ -15,14 +15,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// granted is a right to act, or what stands against it.
+// granted is a right to act, or the errors that deny it.
 type granted struct{ wait, target error }
 
 func (g granted) Wait(ctx context.Context) error { return errors.Join(g.wait, ctx.Err()) }
 func (g granted) Target() error                  { return g.target }
 func (g granted) Grace() time.Duration           { return time.Minute }
 
-// passed takes note of the passes.
+// passed records the passes.
 type passed struct {
 	diary
 
@@ -40,8 +40,8 @@ func (p *passed) Unreachable(_ context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// A pass needs the right to act. Where only the target is away, that is said; one
-// that may not act says nothing, for somebody else may.
+// A pass needs the right to act. If only the target is unreachable, the status reports it. An
+// agent without the right writes nothing, because another may act.
 func TestLoop(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -67,8 +67,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// A pass under way outlives the agent's context by the Lease's grace: what it has
-// begun it can record.
+// A running pass outlives the agent's context by the Lease's grace period, so that it can
+// record its work.
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
@@ -79,7 +79,7 @@ func TestPassesOutlive(t *testing.T) {
 	}
 }
 
-// keptPass is a pass during which the agent is to end.
+// keptPass is a pass that runs while the agent is asked to end.
 type keptPass struct {
 	passed
 

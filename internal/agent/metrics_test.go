@@ -20,14 +20,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// While the Applications are not known yet, nothing is said of them.
+// Until the Applications are known, there are no metrics about them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
 	if counts := (&replica{known: &hub.Known{}}).countStates(); len(counts) != 0 {
 		t.Errorf("counted: %v", counts)
 	}
 }
 
-// What is written to Applications, and what is listed to compare, is counted.
+// Writes to Applications and lists for comparison are counted.
 func TestRequestsAreCounted(t *testing.T) {
 	var reasons []string
 	count := func(reason string) { reasons = append(reasons, reason) }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Namespaces are where the Applications are on the hub, and their objects on the target.
+// Namespaces are the namespaces of Applications on the hub, and of their objects on the target.
 type Namespaces struct {
-	// Hub are those with the Applications, Target those with the objects; none: all.
+	// Hub are those with the Applications, Target those with the objects. An empty list means all.
 	Hub, Target []string
 	// Map has an entry hub=target for each namespace of the hub whose Applications
 	// have their objects in a namespace of another name.
@@ -21,9 +21,9 @@ type Namespaces struct {
 }
 
 func (n *Namespaces) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&n.Hub, "hub-namespaces", nil, "namespaces of the hub whose Applications to carry out (default: all)")
+	flags.StringSliceVar(&n.Hub, "hub-namespaces", nil, "namespaces of the hub whose Applications the agent carries out (default: all)")
 	flags.StringSliceVar(&n.Target, "namespaces", nil, "namespaces of this cluster in which objects may be (default: all)")
-	flags.StringSliceVar(&n.Map, "namespace-map", nil, "where the objects of a namespace of the hub are, as hub=target,...; any other: in the namespace of the same name")
+	flags.StringSliceVar(&n.Map, "namespace-map", nil, "namespace of this cluster for the objects of each namespace of the hub, as hub=target,... (default: the namespace of the same name)")
 }
 
 // mapping maps each namespace of the hub to its namespace on the target, where that has
@@ -89,7 +89,7 @@ func (n *Namespaces) validateApart() error {
 		}
 		if taken && other != hub {
 			return fmt.Errorf("--namespace-map: Applications of %s and of %s would have their objects in one namespace, %s, "+
-				"and could claim the same object: give each a namespace of its own, or name all that are meant in --hub-namespaces", other, hub, target)
+				"and could claim the same object: give each a namespace of its own, or list the intended ones in --hub-namespaces", other, hub, target)
 		}
 		from[target] = hub
 	}

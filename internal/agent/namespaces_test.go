@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Where Applications are on the hub, and their objects on the target, is clear
-// before anything is done: no two namespaces of the hub share one on the target.
+// The namespaces of Applications on the hub and of their objects on the target are fixed at
+// the start. No two namespaces of the hub share one on the target.
 func TestNamespaces(t *testing.T) {
 	cases := []struct {
 		name      string
@@ -61,7 +61,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// The map is what the reconciler goes by; what is not in it keeps its name.
+// The reconciler uses the map. A namespace that is not in the map keeps its name.
 func TestMapping(t *testing.T) {
 	namespaces := namespacesOf(t, "--namespace-map=a=b", "--namespace-map=b=a,edge=shop")
 	check.Equal(t, "mapping", map[string]string{"a": "b", "b": "a", "edge": "shop"}, namespaces.mapping())

@@ -22,6 +22,11 @@ import (
 // leastResync keeps the resync from becoming a poll.
 const leastResync = time.Second
 
+// parallelWrites is how many objects are written at the same time for each Application of
+// --concurrency, on average: an Application of which many objects drift needs not wait for them
+// one after the other.
+const parallelWrites = 4
+
 // Options of the agent.
 type Options struct {
 	// Connection is that to the target, where the objects are.
@@ -45,7 +50,8 @@ type Options struct {
 	Cluster string
 	// Namespace is where the agent runs and keeps its Lease on the target.
 	Namespace string
-	// Concurrency is how many Applications the loop passes over at once.
+	// Concurrency is how many Applications are reconciled at the same time. Each writes one
+	// object at a time, or more while the agent writes fewer than parallelWrites for each.
 	Concurrency int
 	// MaxHold bounds a hold on one object, from when it is first seen.
 	MaxHold time.Duration
@@ -70,12 +76,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
-	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications to carry out")
+	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease, on the cluster where it runs")
-	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications are worked on at once")
+	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications the agent handles at once; it writes at most four times as many objects at once")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
-	flags.DurationVar(&o.Resync, "resync", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
+	flags.DurationVar(&o.Resync, "resync-period", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
 }
 
 // Validate reports every flag that cannot be used.
@@ -94,10 +100,10 @@ func (o *Options) Validate() error {
 		failures = append(failures, errors.New("--max-hold: must not be negative"))
 	}
 	if o.Reach.Scope == mutate.ClusterScope && o.HubKubeconfig != "" && !o.RequireServiceAccount {
-		failures = append(failures, errors.New("--scope=cluster with --hub-kubeconfig: whoever writes to the hub would own this cluster: add --require-service-account"))
+		failures = append(failures, errors.New("--scope=cluster with --hub-kubeconfig: every user who writes to the hub would control this cluster: add --require-service-account"))
 	}
 	if o.Resync != 0 && o.Resync < leastResync {
-		failures = append(failures, fmt.Errorf("--resync: must be 0 or at least %s", leastResync))
+		failures = append(failures, fmt.Errorf("--resync-period: must be 0 or at least %s", leastResync))
 	}
 	return errors.Join(failures...)
 }
@@ -145,8 +151,8 @@ func (h *Hooks) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.Endpoint, "hooks-endpoint", "https://krake-hooks.krake-agents.svc", "URL by which Pods reach the hooks: https://host[:port]")
 	flags.DurationVar(&h.GraceTime, "shutdown-grace-time", 30*time.Second, "how long an Application has to confirm its shutdown, unless annotation "+application.ShutdownGraceTimeAnnotation+" says otherwise")
 	flags.StringVar(&h.Strategy, "shutdown-failure-strategy", string(application.GiveUpShutdown),
-		"what becomes of an Application that does not confirm, unless annotation "+application.ShutdownStrategyAnnotation+" says otherwise: give_up (keep it) or delete")
-	flags.IntVar(&h.Retries, "shutdown-retry-count", 0, "how often an Application is asked again that does not confirm, unless annotation "+application.ShutdownRetryCountAnnotation+" says otherwise")
+		"what to do with an Application that does not confirm, unless annotation "+application.ShutdownStrategyAnnotation+" says otherwise: give_up (keep it) or delete")
+	flags.IntVar(&h.Retries, "shutdown-retry-count", 0, "how often to ask an Application again if it does not confirm, unless annotation "+application.ShutdownRetryCountAnnotation+" says otherwise")
 }
 
 func (h *Hooks) validate() error {
@@ -181,7 +187,7 @@ type Habitat struct {
 func (h *Habitat) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&h.Enabled, "habitat", false,
 		"make Applications of Habitats, for the agent of this cluster to carry out, and keep their peer files; this process is then no agent itself")
-	flags.BoolVar(&h.AssumeRegistered, "assume-crd-registered", false, "with --habitat: do not register the CustomResourceDefinition of Habitats; somebody else does")
+	flags.BoolVar(&h.AssumeRegistered, "assume-crd-registered", false, "with --habitat: do not register the CustomResourceDefinition of Habitats; an administrator does")
 	flags.StringVar(&h.FilesImage, "habitat-files-image", front.DefaultFilesImage, "with --habitat: image with sh and cp, of the init container that copies the files of filesSecretName")
 }
 

@@ -30,20 +30,20 @@ func TestValidate(t *testing.T) {
 		{"cluster scope where the hub is the target", []string{"--scope=cluster"}, nil},
 		{"cluster scope for a hub elsewhere, each Application with rights of its own", []string{"--scope=cluster", "--hub-kubeconfig=hub", "--require-service-account"}, nil},
 		{"a hub elsewhere would own the cluster", []string{"--scope=cluster", "--hub-kubeconfig=hub"}, []string{
-			"--scope=cluster with --hub-kubeconfig: whoever writes to the hub would own this cluster: add --require-service-account",
+			"--scope=cluster with --hub-kubeconfig: every user who writes to the hub would control this cluster: add --require-service-account",
 		}},
-		{"a Lease that is short", []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=500ms", "--heartbeat=1s"}, nil},
-		{"a Lease that cannot be kept", []string{"--leader-elect-lease-duration=10s", "--leader-elect-retry-period=6s", "--heartbeat=0"}, []string{
+		{"a Lease that is short", []string{"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=500ms", "--heartbeat-interval=1s"}, nil},
+		{"a Lease that cannot be kept", []string{"--leader-elect-lease-duration=10s", "--leader-elect-retry-period=6s", "--heartbeat-interval=0"}, []string{
 			"--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration",
 			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",
-			"--heartbeat: must be at least 1s",
+			"--heartbeat-interval: must be at least 1s",
 		}},
 		{"a renewal without a pause is a flood", []string{"--leader-elect-retry-period=0"}, []string{
 			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",
 		}},
-		{"no holds, and no resync", []string{"--max-hold=0", "--resync=0"}, nil},
-		{"a time before now, and a resync that is a poll", []string{"--max-hold=-1s", "--resync=10ms"}, []string{
-			"--max-hold: must not be negative", "--resync: must be 0 or at least 1s",
+		{"no holds, and no resync", []string{"--max-hold=0", "--resync-period=0"}, nil},
+		{"a time before now, and a resync that is a poll", []string{"--max-hold=-1s", "--resync-period=10ms"}, []string{
+			"--max-hold: must not be negative", "--resync-period: must be 0 or at least 1s",
 		}},
 		{"fewer than none", []string{"--concurrency=-1"}, []string{"--concurrency: must be at least 1"}},
 	}
@@ -62,7 +62,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What the manifests leave out is as the documentation has it.
+// The defaults are those of the documentation.
 func TestDefaults(t *testing.T) {
 	var options Options
 	options.AddFlags(pflag.NewFlagSet("agent", pflag.ContinueOnError))

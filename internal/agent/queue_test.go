@@ -11,8 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An Application that fails for ever is tried at most ten times in any minute,
-// and once a minute in the end. What failed together is not tried together.
+// An Application that fails without end is tried at most ten times a minute, and finally once
+// a minute. Applications that fail together are retried at different times.
 func TestBackoff(t *testing.T) {
 	limiter := newBackoff()
 	request := ctrl.Request{NamespacedName: appName}
@@ -45,10 +45,10 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// What the observers say gets into the controller's queue, and many events of
-// one Application are one. One that waits, as after a failure, waits no longer.
+// Notifications of the observers reach the controller's queue, and many events of one
+// Application become one. An Application that waits after a failure waits no longer.
 func TestNotifications(t *testing.T) {
-	queue := priorityqueue.New[ctrl.Request]("test") // as the controller's
+	queue := priorityqueue.New[ctrl.Request]("test") // the same type as the controller's
 	defer queue.ShutDown()
 	var n notifications
 	kit.Must(t, n.start(t.Context(), queue))
@@ -66,8 +66,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// Whom nothing has happened to takes its turn after those of whom there is news,
-// and what is told before there is a queue is left aside.
+// An Application without news comes after those with news. Notifications before the queue
+// exists are dropped.
 func TestNotifyAll(t *testing.T) {
 	var n notifications
 	n.notify(appName)

@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/internal/options"
 )
 
-// Run runs the agent until the context ends, or its right to act is lost. Then
-// the passes under way end first, and after them the Leases are given back.
+// Run runs the agent until the context ends, or its right to act is lost. Then the running
+// passes end first, and after them it releases the Leases.
 func Run(ctx context.Context, options Options) error {
 	logger, err := options.Logging.Start(os.Stderr)
 	if err != nil {
@@ -34,7 +34,7 @@ func Run(ctx context.Context, options Options) error {
 	return RunWith(ctx, options, configs)
 }
 
-// connections reads the configurations of target and hub. Without a hub, the target is it.
+// connections reads the configurations of target and hub. Without a hub, the target is the hub.
 func connections(from Options, userAgent string) (Configs, error) {
 	target, err := from.Connection.Config(userAgent)
 	if err != nil || from.HubKubeconfig == "" {

@@ -28,10 +28,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// patience is how long the tests wait.
+// patience is the time limit of the tests.
 const patience = 30 * time.Second
 
-// newReplica makes one of several agents of a cluster, with its loop left out.
+// newReplica returns one of several agents of a cluster, without its loop.
 func newReplica(t *testing.T, cluster string) *replica {
 	t.Helper()
 	replica, err := newAgent(t.Context(), optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
@@ -39,7 +39,7 @@ func newReplica(t *testing.T, cluster string) *replica {
 	return replica
 }
 
-// optionsOf gives those of an agent that serves nothing.
+// optionsOf returns the options of an agent that serves nothing.
 func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
 	t.Helper()
 	var options Options
@@ -50,7 +50,7 @@ func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
 	return options
 }
 
-// start starts a replica, and gives what stops it and waits for its end.
+// start starts a replica, and returns a function that stops it and waits for its end.
 func start(t *testing.T, replica *replica) (stop func()) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -63,7 +63,7 @@ func start(t *testing.T, replica *replica) (stop func()) {
 	}
 }
 
-// leader gives who holds the Lease, "" if nobody does.
+// leader returns the holder of the Lease, "" without one.
 func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 	t.Helper()
 	lease, err := clients.CoordinationV1().Leases(metav1.NamespaceDefault).Get(context.Background(), application.TargetLease(cluster), metav1.GetOptions{})
@@ -77,7 +77,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// acts tells if the metrics say that the replica acts.
+// acts reports whether the replica acts, according to its metrics.
 func acts(t *testing.T, replica *replica) bool {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -85,8 +85,8 @@ func acts(t *testing.T, replica *replica) bool {
 	return strings.Contains(scrape(t, registry), fmt.Sprintf("krake_agent_acting{cluster=%q} 1\n", replica.options.Cluster))
 }
 
-// A replica that does not act knows the Applications all the same, so that it
-// takes over without a list of them.
+// A replica that does not act also knows the Applications, so that it takes over without a
+// list.
 func TestTheStandbyIsWarm(t *testing.T) {
 	t.Parallel()
 	cluster := kit.UniqueName("standby")
@@ -115,8 +115,8 @@ func TestTheStandbyIsWarm(t *testing.T) {
 	}
 }
 
-// A replica that is asked to end gives its Leases back, at once and not before
-// what it had begun has ended: there are never two that act.
+// A replica that ends releases its Leases at once, but only after its running work has ended:
+// two replicas never act.
 func TestTheLeasesOutliveTheWork(t *testing.T) {
 	t.Parallel()
 	cluster := kit.UniqueName("handover")
@@ -124,10 +124,10 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	createNamespace(t, clients, application.AgentsNamespace)
 	ending := newReplica(t, cluster)
 	begun, atTheEnd := make(chan struct{}), error(nil)
-	err := ending.manager.Add(manager.RunnableFunc(right.OnceActing(ending.tenure, func(ctx context.Context) error { // as a pass under way
+	err := ending.manager.Add(manager.RunnableFunc(right.OnceActing(ending.tenure, func(ctx context.Context) error { // like a running pass
 		close(begun)
 		<-ctx.Done()
-		<-time.After(500 * time.Millisecond) // what it does until it notices
+		<-time.After(500 * time.Millisecond) // its work until it notices
 		atTheEnd = errors.Join(ending.tenure.Target(), ending.tenure.Hub())
 		if leader(t, clients, cluster) == "" {
 			atTheEnd = errors.New("nobody holds the Lease")
@@ -137,9 +137,12 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	kit.Must(t, err)
 	stop := start(t, ending)
 	<-begun
-	if !acts(t, ending) {
-		t.Error("the metrics do not say that it acts")
-	}
+	kit.Eventually(t, func() string { // the work may begin before the change is reported
+		if !acts(t, ending) {
+			return "the metrics do not say that it acts"
+		}
+		return ""
+	})
 	stop()
 	if atTheEnd != nil {
 		t.Errorf("the right to act ended before the work: %v", atTheEnd)
@@ -156,8 +159,8 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	}
 }
 
-// An agent whose Lease was taken by somebody else ends, with an error: what begins
-// after it begins anew.
+// An agent ends with an error when another one has taken its Lease. Its successor starts with
+// a fresh state.
 func TestTheLeaseIsTaken(t *testing.T) {
 	t.Parallel()
 	cluster := kit.UniqueName("taken")
@@ -189,8 +192,8 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	}
 }
 
-// An agent that must not act is not ready and says why: its Deployment does not go on to
-// roll it out.
+// An agent that must not act is not ready and names the reason: its Deployment stops the
+// rollout.
 func TestReady(t *testing.T) {
 	why := ""
 	check := unlessRefused(func() string { return why })
@@ -202,7 +205,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Who may read the metrics the target says, where they are read, and not the hub.
+// The target, where the metrics are read, decides who may read them, not the hub.
 func TestWhoReadsTheMetrics(t *testing.T) {
 	ask := func(t *testing.T) (config *rest.Config, asked *[]string) {
 		t.Helper()
@@ -230,11 +233,11 @@ func TestWhoReadsTheMetrics(t *testing.T) {
 	}
 }
 
-// An agent that has never heard of its hub does not ask for the Lease, which
-// another replica may put to use; and it ends when it is asked to.
+// An agent that has never reached its hub does not request the Lease, which another replica
+// may use. It ends when asked to.
 func TestTheHubNeverAnswers(t *testing.T) {
 	t.Parallel()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and sends nothing
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := nobody.Close(); err != nil {

@@ -15,8 +15,8 @@ const (
 	worthCollecting = 16 << 20
 )
 
-// thrift returns memory to the system that work has left. The garbage collector leaves as
-// much garbage as there is memory in use until the next allocation: at rest, for ever.
+// thrift returns unused memory to the system after work. Without allocations the garbage
+// collector does not run, and garbage of the size of the used memory stays for ever.
 type thrift struct {
 	allocated func() uint64
 	giveBack  func()
@@ -50,7 +50,7 @@ func (t *thrift) look() {
 	}
 }
 
-// allocated is how many bytes this process has allocated in all.
+// allocated returns how many bytes this process has allocated in total.
 func allocated() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	runtimemetrics.Read(sample)

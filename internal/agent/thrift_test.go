@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestThrift: memory is given back once for each work that was worth it, and not during it.
+// TestThrift: memory is released once after each work that used enough of it, and not during
+// the work.
 func TestThrift(t *testing.T) {
 	const mebibyte = 1 << 20
 	var now uint64
@@ -22,7 +23,7 @@ func TestThrift(t *testing.T) {
 	}
 }
 
-// TestAllocated: the runtime knows it by that name.
+// TestAllocated: the runtime has a metric of this name.
 func TestAllocated(t *testing.T) {
 	before := allocated()
 	kept = make([]byte, 1<<20)

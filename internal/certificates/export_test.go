@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// TrustedSince is since when the Keeper has seen the configuration trust the CA.
+// TrustedSince returns the time since which the Keeper has seen the configuration trust the
+// CA.
 func (k *Keeper) TrustedSince(ca *x509.Certificate) (time.Time, bool) {
 	return k.published.Load().since(ca)
 }
 
-// UseSmallKeys has the Keeper make small keys, before it is started.
+// UseSmallKeys makes the Keeper create small keys. Call it before the start.
 func (k *Keeper) UseSmallKeys() { k.signer.issuer = smallKeys{k.signer.dnsName} }
 
-// smallKeys issues what the rotator does, but with keys of 1024 bits: to make keys of
-// 2048 bits took most of the time of these tests. TestTheFirstStart uses the rotator.
+// smallKeys issues the same as the rotator, but with keys of 1024 bits: keys of 2048 bits took
+// most of the time of these tests. TestTheFirstStart uses the rotator.
 type smallKeys struct{ dnsName string }
 
 func (s smallKeys) CreateCACert(begin, end time.Time) (*authority, error) {
@@ -50,7 +51,7 @@ func (s smallKeys) CreateCertPEM(ca *authority, begin, end time.Time) (certifica
 	return made.CertPEM, made.KeyPEM, err
 }
 
-// issue makes a key and a certificate that is signed by another, or by itself.
+// issue creates a key and a certificate, signed by another one or self-signed.
 func issue(made *authority, template *x509.Certificate, by *authority) (err error) {
 	if made.Key, err = rsa.GenerateKey(rand.Reader, 1024); err != nil { //nolint:gosec // nothing trusts it outside of the tests
 		return err

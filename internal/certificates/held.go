@@ -11,6 +11,8 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // The keys of the Secret beside tls.crt and tls.key. All but the last three are
@@ -23,29 +25,31 @@ const (
 	previousCert      = "previous-ca.crt"
 )
 
-// pemCertificate is the type of a certificate's PEM block.
-const pemCertificate = "CERTIFICATE"
+const (
+	authorityName         = "krake-webhook-ca"
+	authorityOrganization = manifest.Domain
+)
 
-// serverUsage is what a pair is for.
+// serverUsage is the usage of a pair.
 var serverUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 
 // authority is a CA. Without its key it can be trusted, but cannot sign.
 type authority = rotator.KeyPairArtifacts
 
-// pair is a serving certificate that an authority vouches for.
+// pair is a serving certificate that an authority has signed.
 type pair struct {
 	certificate, key []byte
 	serving          tls.Certificate
 	authority        *x509.Certificate
 }
 
-// expiry is when the pair stops being of use, were its authority immortal.
+// expiry returns when the pair expires, without regard to its authority.
 func (p *pair) expiry() time.Time { return p.serving.Leaf.NotAfter }
 
-// held is what the Secret holds, as far as it can be used at one time: what is
-// broken, expired or not yet valid is as if it were not there.
+// held has the usable contents of the Secret at one time. What is broken, expired or not
+// yet valid is left out.
 type held struct {
-	// previous are trusted still, for who serves what they signed.
+	// previous are still trusted, for replicas that serve a certificate of them.
 	previous []*x509.Certificate
 	// current signs, if it has a key.
 	current *authority
@@ -54,8 +58,8 @@ type held struct {
 	pair *pair
 }
 
-// read takes in what the Secret holds. Where it has lost its CA, what is
-// published stands in for that.
+// read returns the contents of the Secret. If the Secret has lost its CA, the published
+// CAs replace it.
 func read(data map[string][]byte, published trust, dnsName string, now time.Time) held {
 	h := held{
 		previous: validOf(certificatesOf(data[previousCert]), now),
@@ -66,7 +70,7 @@ func read(data map[string][]byte, published trust, dnsName string, now time.Time
 		h.next = nil // it will never sign
 	}
 	if h.current == nil {
-		h.previous = published.stillUsed(h, now)
+		h.previous = h.stillUsed(published, now)
 	}
 	for _, ca := range slices.Backward(h.authorities()) {
 		if p := pairOf(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], ca, dnsName, now); p != nil {
@@ -77,7 +81,20 @@ func read(data map[string][]byte, published trust, dnsName string, now time.Time
 	return h
 }
 
-// write gives the data of a Secret that holds this. Keys of others stay.
+// stillUsed returns the CAs to keep while the Secret has none: the previous ones, and
+// those that are published. Replicas may still serve certificates of them.
+func (h held) stillUsed(published trust, now time.Time) []*x509.Certificate {
+	used := slices.Clone(h.previous)
+	for _, ca := range validOf(slices.Clone(published.any), now) {
+		isNext := h.next != nil && h.next.Cert.Equal(ca)
+		if !isNext && !slices.ContainsFunc(used, ca.Equal) {
+			used = append(used, ca)
+		}
+	}
+	return used
+}
+
+// write returns the data of a Secret with these contents. Keys of others stay.
 func (h held) write(data map[string][]byte) map[string][]byte {
 	written := maps.Clone(data)
 	if written == nil {
@@ -110,7 +127,7 @@ func (h held) write(data map[string][]byte) map[string][]byte {
 	return written
 }
 
-// authorities are those to trust, each once, the oldest first.
+// authorities returns the CAs to trust, each once, the oldest first.
 func (h held) authorities() []*x509.Certificate {
 	all := slices.Clone(h.previous)
 	for _, a := range []*authority{h.current, h.next} {
@@ -127,8 +144,8 @@ func (h held) authorities() []*x509.Certificate {
 	return once
 }
 
-// authorityOf takes in a CA; nil if it is of no use. A key that is not of its
-// certificate, or with which nothing valid can be signed, is left out.
+// authorityOf parses a CA; nil if it is unusable. It leaves out a key that does not match
+// the certificate, or that cannot sign anything valid.
 func authorityOf(certificate, key []byte, now time.Time) *authority {
 	certificates := validOf(certificatesOf(certificate), now)
 	if len(certificates) == 0 {
@@ -157,7 +174,7 @@ func privateKeyOf(key []byte) *rsa.PrivateKey {
 	return private
 }
 
-// pairOf takes in a pair; nil if who trusts the authority would not take it.
+// pairOf parses a pair; nil if a client that trusts the authority would refuse it.
 func pairOf(certificate, key []byte, ca *x509.Certificate, dnsName string, now time.Time) *pair {
 	if ok, err := rotator.ValidCert(encode([]*x509.Certificate{ca}), certificate, key, dnsName, &serverUsage, now); err != nil || !ok {
 		return nil
@@ -167,33 +184,4 @@ func pairOf(certificate, key []byte, ca *x509.Certificate, dnsName string, now t
 		return nil
 	}
 	return &pair{certificate: certificate, key: key, serving: serving, authority: ca}
-}
-
-// certificatesOf reads the CAs of a text and passes over everything else.
-func certificatesOf(text []byte) []*x509.Certificate {
-	var all []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != pemCertificate {
-			continue
-		}
-		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && certificate.IsCA {
-			all = append(all, certificate)
-		}
-	}
-	return all
-}
-
-// validOf leaves out what has expired, and what is not valid yet.
-func validOf(certificates []*x509.Certificate, now time.Time) []*x509.Certificate {
-	return slices.DeleteFunc(certificates, func(c *x509.Certificate) bool {
-		return now.Before(c.NotBefore) || !now.Before(c.NotAfter)
-	})
-}
-
-func encode(certificates []*x509.Certificate) []byte {
-	var text []byte
-	for _, certificate := range certificates {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw})...)
-	}
-	return text
 }

@@ -1,23 +1,21 @@
-// Package certificates keeps the certificates of the webhook's server: a pair
-// that is renewed, and the CA that signs it, which is renewed too, without a
-// request that fails.
+// Package certificates maintains the certificates of the webhook's server: a pair, and
+// the CA that signs it. It renews both without a failed request.
 //
-// The Secret has both, and the webhook's configuration tells the API servers
-// which CAs to trust. A CA is trusted before it is used, and for as long as
-// anything that it signed may be served:
+// The Secret has both. The webhook's configuration has the CAs that the API servers
+// trust. A CA is trusted before it is used, and for as long as a certificate that it
+// signed may be served:
 //
 //	ca.crt          previous-ca.crt  next-ca.crt   what is served  what is trusted
 //	A                                              signed by A     A
 //	A                                B             signed by A     A, B for at least the overlap
 //	B               A                              signed by B     A, B
 //
-// Every replica does this, without a leader: each writes on the condition that
-// nobody else has written. Nothing is written to a disk.
+// Every replica does this, without a leader: a write succeeds only if no other client
+// has written since. Nothing is written to a disk.
 //
-// People ask for a new pair by removing tls.crt from the Secret, and for a new
-// CA by removing ca.key. To remove ca.crt is no way to end the trust in a CA:
-// it is taken over from the configuration. Remove previous-ca.crt for that, when
-// the CA is replaced.
+// To request a new pair, remove tls.crt from the Secret; for a new CA, remove ca.key.
+// Removing ca.crt does not end the trust in a CA, because the package takes it over from
+// the configuration. To end it, remove previous-ca.crt after the CA was replaced.
 package certificates
 
 import (
@@ -51,11 +49,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// fieldOwner is who writes the Secret and the configuration.
+// fieldOwner is the field manager of writes to the Secret and the configuration.
 const fieldOwner = "krake-webhook"
 
-// Keeper keeps the certificates in the Secret and the CAs in the configuration,
-// and has the pair at hand.
+// Keeper maintains the certificates in the Secret and the CAs in the configuration,
+// and has the current pair in memory.
 type Keeper struct {
 	signer *signer
 	// cached has the configuration; live is not cached: see Reconcile.
@@ -73,8 +71,8 @@ type Keeper struct {
 	announce sync.Once
 }
 
-// Add adds a Keeper to the manager, with a cache of its own: it sees the two
-// objects that it is about, so that it needs rights to no others.
+// Add adds a Keeper to the manager. Its own cache has only the two objects, so that it
+// needs no rights to others.
 func Add(mgr manager.Manager, options Options, now func() time.Time) (*Keeper, error) {
 	gauge, err := expiryGauge(metrics.Registry)
 	if err != nil {
@@ -98,14 +96,14 @@ func Add(mgr manager.Manager, options Options, now func() time.Time) (*Keeper, e
 	return k, errors.Join(mgr.Add(two), k.watch(mgr, two))
 }
 
-// ownCache is for the manager to start it with its own cache, before controllers.
+// ownCache makes the manager start this cache with its own, before controllers.
 type ownCache struct{ cache.Cache }
 
-// GetCache is how the manager knows caches.
+// GetCache is the method by which the manager recognizes caches.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
-// cacheOf makes a cache of two objects. With the name in the field selector the
-// API server asks for rights to list and watch that object, not all.
+// cacheOf makes a cache of two objects. Because of the name in the field selector, the
+// API server requires the right to list and watch only that object.
 func cacheOf(mgr manager.Manager, options Options) (ownCache, error) {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 	two, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -130,23 +128,22 @@ func (k *Keeper) watch(mgr manager.Manager, objects cache.Cache) error {
 		WatchesRawSource(source.Kind(objects, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(request[*corev1.Secret]))).
 		WatchesRawSource(source.Kind(objects, &admissionv1.MutatingWebhookConfiguration{}, handler.TypedEnqueueRequestsFromMapFunc(request[*admissionv1.MutatingWebhookConfiguration]))).
 		WithOptions(controller.Options{
-			// Every replica serves, so every replica has to keep up.
+			// Every replica serves, so every replica needs the current pair.
 			NeedLeaderElection: &everywhere,
 			RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, time.Minute),
 		}).
 		Complete(k)
 }
 
-// request is always the same: Secret and configuration are seen to together.
+// request is always the same: one pass handles Secret and configuration.
 func request[T client.Object](context.Context, T) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: "certificates"}}}
 }
 
 // Reconcile makes, publishes and serves what is due.
 //
-// The Secret is read after the configuration, and not from the cache: who is
-// behind with the Secret would take a CA out of the configuration that another
-// replica has put there.
+// It reads the Secret after the configuration, and not from the cache. With an outdated
+// Secret it would remove a CA from the configuration that another replica has added.
 func (k *Keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	configuration, err := k.configuration(ctx)
 	if err != nil {
@@ -163,7 +160,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{}, nil // what the other has written is an event, and we look again
+		return ctrl.Result{}, nil // the write of the other replica is an event, which starts another pass
 	case errors.Is(err, context.Canceled):
 		return ctrl.Result{}, nil // the manager stops
 	case err != nil:
@@ -175,8 +172,8 @@ func (k *Keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: k.signer.due(current, published, now)}, nil
 }
 
-// configuration gives the webhook's configuration, nil if there is none: then
-// nobody calls the webhook, but it can have its certificates.
+// configuration returns the webhook's configuration, nil if there is none. No API server
+// calls the webhook then, but it can have its certificates.
 func (k *Keeper) configuration(ctx context.Context) (*admissionv1.MutatingWebhookConfiguration, error) {
 	var configuration admissionv1.MutatingWebhookConfiguration
 	err := k.cached.Get(ctx, types.NamespacedName{Name: k.signer.options.Configuration}, &configuration)
@@ -189,7 +186,7 @@ func (k *Keeper) configuration(ctx context.Context) (*admissionv1.MutatingWebhoo
 	return &configuration, nil
 }
 
-// keep does to the Secret what is due, and gives what it then holds.
+// keep renews what is due in the Secret, and returns the new contents.
 func (k *Keeper) keep(ctx context.Context, published trust, now time.Time) (held, error) {
 	var secret corev1.Secret
 	name := types.NamespacedName{Namespace: k.signer.options.Namespace, Name: k.signer.options.Secret}
@@ -234,7 +231,7 @@ func (k *Keeper) publish(ctx context.Context, configuration *admissionv1.Mutatin
 	return nil
 }
 
-// serve takes over a pair. Without one the former is served on.
+// serve takes over a pair. Without one the former stays.
 func (k *Keeper) serve(p *pair) {
 	if p == nil {
 		return
@@ -247,7 +244,7 @@ func (k *Keeper) serve(p *pair) {
 	}
 }
 
-// GetCertificate is for tls.Config: what it gives is what the Secret holds now.
+// GetCertificate is for tls.Config. It returns the pair of the Secret's last version.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if p := k.serving.Load(); p != nil {
 		return &p.serving, nil
@@ -255,12 +252,12 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errors.New("no serving certificate yet")
 }
 
-// Trusted is closed when there is a pair for the first time that the API
-// servers will accept: there is no use in serving before.
+// Trusted is closed as soon as there is a pair that the API servers accept. Serving
+// before that has no use.
 func (k *Keeper) Trusted() <-chan struct{} { return k.trusted }
 
-// Ready tells if the API servers will accept what is served. It is a check of
-// health.
+// Ready returns an error unless the API servers accept the serving certificate. It is a
+// health check.
 func (k *Keeper) Ready(*http.Request) error {
 	p := k.serving.Load()
 	if p == nil {

@@ -23,17 +23,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// layout are the keys of the Secret when nothing is going on.
+// layout are the keys of the Secret when no rotation is in progress.
 var layout = []string{"ca.crt", "ca.key", "tls.crt", "tls.key"}
 
-// keys are those that the Secret has.
+// keys returns the keys of the Secret.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.secret().Data)) }
 
 // cas counts the certificates of a bundle.
 func cas(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
 
-// settle waits until every replica serves what the Secret holds, something else
-// than before, and is ready. It gives what is served.
+// settle waits until every replica is ready and serves the pair of the Secret, which differs
+// from before. It returns the served certificate.
 func (w *world) settle(replicas []*replica, before *x509.Certificate) *x509.Certificate {
 	w.Helper()
 	var leaf *x509.Certificate
@@ -73,8 +73,8 @@ func TestTheFirstStart(t *testing.T) {
 	}
 }
 
-// While somebody has removed tls.crt the former pair is served; the new one is
-// of the same CA, and so the configuration is left alone.
+// If another client removes tls.crt, the replicas serve the former pair until the next. The
+// new pair has the same CA, so the configuration stays unchanged.
 func TestRotationOfThePair(t *testing.T) {
 	w := newWorld(t)
 	replicas := w.started(2)
@@ -97,8 +97,8 @@ func TestRotationOfThePair(t *testing.T) {
 	}
 }
 
-// At every moment what is served satisfies an API server that is behind. The
-// overlap is over when the next CA has been published for so long, not before.
+// At each moment, an outdated API server accepts the served certificate. The overlap ends when
+// the next CA has been published for its full length, not before.
 func TestRotationOfTheCA(t *testing.T) {
 	w := newWorld(t)
 	replicas := w.started(2)
@@ -109,13 +109,13 @@ func TestRotationOfTheCA(t *testing.T) {
 		leaf = w.settle(replicas, leaf)
 	}
 	if testing.Short() {
-		return // the rest makes sixty pairs
+		return // the remaining test creates sixty pairs
 	}
 	w.rotate(replicas, func() { w.age(replicas, 5*365*24*time.Hour*2/3) })
 	w.settle(replicas, leaf)
 }
 
-// age lets a long time pass, in which the pairs are renewed in time.
+// age advances the clock by a long time, in which the pairs are renewed.
 func (w *world) age(replicas []*replica, by time.Duration) {
 	w.Helper()
 	const step = 20 * 24 * time.Hour
@@ -127,7 +127,7 @@ func (w *world) age(replicas []*replica, by time.Duration) {
 	}
 }
 
-// rotate has a CA replaced, by what begins it, and checks each step.
+// rotate replaces a CA, starting with begin, and checks each step.
 func (w *world) rotate(replicas []*replica, begin func()) {
 	w.Helper()
 	former := string(w.secret().Data["ca.crt"])
@@ -150,8 +150,8 @@ func (w *world) rotate(replicas []*replica, begin func()) {
 	}
 }
 
-// A replica that is told nothing of the Secret any more does no harm: what it
-// takes for the CAs to trust is not older than what is published.
+// A replica with a silent watch of the Secret does no harm: it never trusts CAs that are older
+// than the published ones.
 func TestAReplicaThatIsBehind(t *testing.T) {
 	w := newWorld(t)
 	connection, silence := mute(webhook)
@@ -170,13 +170,13 @@ func TestAReplicaThatIsBehind(t *testing.T) {
 	}
 }
 
-// Whatever the phase in which every replica ends: those that start then go on.
+// All replicas end in a phase of the rotation. The new replicas continue it.
 func TestRestartInEachPhase(t *testing.T) {
 	var bundle []byte
 	phases := []struct {
 		name string
-		long bool // left to make verify
-		// reach brings about the phase; after ends it behind the replicas' backs.
+		long bool // only in make verify
+		// reach brings about the phase. after ends it while no replica runs.
 		reach, after func(*world)
 	}{
 		{"nothing is going on", true, func(*world) {}, func(*world) {}},
@@ -224,7 +224,7 @@ func TestRestartInEachPhase(t *testing.T) {
 	}
 }
 
-// Time that passes while nobody runs is time all the same.
+// The time during which no replica runs counts, too.
 func TestExpiredWhileDown(t *testing.T) {
 	w := newWorld(t)
 	former := w.started(1)[0]
@@ -237,8 +237,8 @@ func TestExpiredWhileDown(t *testing.T) {
 	}
 }
 
-// The bundle comes back when somebody takes it away; what else is in the
-// configuration is not touched.
+// The bundle is restored when another client removes it. The other fields of the configuration
+// are not touched.
 func TestTheBundleComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.started(2)
@@ -249,8 +249,8 @@ func TestTheBundleComesBack(t *testing.T) {
 			return err
 		}
 	}
-	// A replica may write the configuration between the moments in which kubectl reads
-	// and replaces it: then kubectl asks its user to try again.
+	// A replica may write the configuration after kubectl has read it and before kubectl
+	// replaces it: kubectl then asks its user to try again.
 	run := func(arguments ...string) func() error {
 		isConflict := func(err error) bool { return strings.Contains(err.Error(), "Error from server (Conflict)") }
 		return func() error {
@@ -271,7 +271,7 @@ func TestTheBundleComesBack(t *testing.T) {
 			"admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": "https://localhost:1"}}]}`)},
 		{"the manifests are applied again", run("apply")},
 		{"they are applied by the server", run("apply", "--server-side", "--force-conflicts")},
-		{"they replace what is there", run("replace")}, // which empties the Secret, too
+		{"they replace what is there", run("replace")}, // this also empties the Secret
 		{"the configuration is deleted and applied again", func() error {
 			err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(context.Background(), configuration, metav1.DeleteOptions{})
 			if err != nil {
@@ -298,7 +298,7 @@ func TestTheBundleComesBack(t *testing.T) {
 // foreign is no certificate, in base64.
 const foreign = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
 
-// current is the CA of the Secret; otherwise while it has none.
+// current returns the CA of the Secret, or otherwise if there is none.
 func (w *world) current(otherwise []byte) []byte {
 	if ca := w.secret().Data["ca.crt"]; ca != nil {
 		return ca
@@ -306,13 +306,13 @@ func (w *world) current(otherwise []byte) []byte {
 	return otherwise
 }
 
-// Whatever somebody does to the Secret: the replicas serve on what API servers
-// accept, until there is something new that they accept.
+// After any change to the Secret, the replicas serve what API servers accept, until there is a
+// new pair that they accept.
 func TestRubbishInTheSecret(t *testing.T) {
 	rubbish := []byte("rubbish")
 	cases := []struct {
 		name  string
-		long  bool // left to make verify
+		long  bool // only in make verify
 		spoil func(data map[string][]byte)
 	}{
 		{"nothing is left", true, func(data map[string][]byte) { clear(data) }},
@@ -350,8 +350,8 @@ func TestRubbishInTheSecret(t *testing.T) {
 	}
 }
 
-// sound tells if the Secret has a CA and a pair, each with its key, and nothing
-// is going on.
+// sound reports whether the Secret has a CA and a pair, each with its key, and no rotation is
+// in progress.
 func (w *world) sound() bool {
 	data := w.secret().Data
 	if _, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"]); err != nil {
@@ -367,8 +367,8 @@ func (w *world) sound() bool {
 	return err == nil && data["next-ca.crt"] == nil
 }
 
-// The shipped rights are to these two objects. The API server takes the name
-// from the field selector, as the caches give it.
+// The shipped rights cover these two objects. The API server takes the name from the field
+// selector of the caches.
 func TestRights(t *testing.T) {
 	newWorld(t)
 	client, err := kubernetes.NewForConfig(webhook)

@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// expiryGauge registers the gauge of when certificates expire. Keepers of one
-// process share it.
+// expiryGauge registers the gauge of the expiry of certificates. All Keepers of a process
+// share it.
 func expiryGauge(registry prometheus.Registerer) (*prometheus.GaugeVec, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "krake_webhook_certificate_expiry_timestamp_seconds",
-		Help: "When the certificate that is served, and the CA that signed it, expire (seconds since 1970).",
+		Help: "When the serving certificate and the CA that signed it expire (seconds since 1970).",
 	}, []string{"certificate"})
 	err := registry.Register(gauge)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -10,18 +10,18 @@ import (
 
 const day = 24 * time.Hour
 
-// Options say whose certificates are kept, where, and how long each is good for.
+// Options name the server whose certificates are kept, where, and how long each is valid.
 type Options struct {
 	// Namespace and Service are how the API server calls the webhook: the name
 	// in the server's certificate. The Secret is in the same namespace.
 	Namespace string
 	Service   string
-	// Secret keeps the certificates. It must exist, and may be empty.
+	// Secret has the certificates. It must exist, and may be empty.
 	Secret string
 	// Configuration is the MutatingWebhookConfiguration that gets the CAs.
 	Configuration string
-	// Validity and CAValidity are the lives of a pair and of a CA. They are
-	// replaced when a third of it is left.
+	// Validity and CAValidity are how long a pair and a CA are valid. Each is replaced
+	// when a third of that is left.
 	Validity   time.Duration
 	CAValidity time.Duration
 	// Overlap is how long a CA has been in the configuration before anything
@@ -32,11 +32,11 @@ type Options struct {
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", "krake-system", "namespace of the webhook's Service and Secret")
-	flags.StringVar(&o.Service, "service", "krake-webhook", "name of the Service by which the API server calls the webhook")
-	flags.StringVar(&o.Secret, "secret", "krake-webhook-certificate", "name of the Secret that keeps the certificates; it must exist, and may be empty")
-	flags.StringVar(&o.Configuration, "configuration", "krake-webhook", "name of the MutatingWebhookConfiguration")
-	flags.DurationVar(&o.Validity, "certificate-validity", 90*day, "life of a serving certificate; a new one is made when a third of it is left")
-	flags.DurationVar(&o.CAValidity, "ca-validity", 5*365*day, "life of a CA; a new one is made when a third of it is left")
+	flags.StringVar(&o.Service, "service", "krake-webhook", "name of the Service through which the API server calls the webhook")
+	flags.StringVar(&o.Secret, "secret", "krake-webhook-certificate", "name of the Secret with the certificates; it must exist, and may be empty")
+	flags.StringVar(&o.Configuration, "webhook-configuration", "krake-webhook", "name of the MutatingWebhookConfiguration")
+	flags.DurationVar(&o.Validity, "certificate-validity", 90*day, "how long a serving certificate is valid; it is replaced when a third of that is left")
+	flags.DurationVar(&o.CAValidity, "ca-validity", 5*365*day, "how long a CA is valid; it is replaced when a third of that is left")
 	flags.DurationVar(&o.Overlap, "ca-overlap", 30*time.Second, "how long a new CA is in the configuration before it is used; all API servers must have seen it by then")
 }
 
@@ -44,14 +44,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	var failures []error
 	for _, required := range []struct{ flag, value string }{
-		{"namespace", o.Namespace}, {"service", o.Service}, {"secret", o.Secret}, {"configuration", o.Configuration},
+		{"namespace", o.Namespace}, {"service", o.Service}, {"secret", o.Secret}, {"webhook-configuration", o.Configuration},
 	} {
 		if required.value == "" {
 			failures = append(failures, fmt.Errorf("--%s: must not be empty", required.flag))
 		}
 	}
 	if o.Validity <= 0 {
-		failures = append(failures, fmt.Errorf("--certificate-validity: %s is no time to live", o.Validity))
+		failures = append(failures, fmt.Errorf("--certificate-validity: %s must be more than 0", o.Validity))
 	}
 	if o.CAValidity < o.Validity {
 		failures = append(failures, fmt.Errorf("--ca-validity: %s is less than the certificates' %s", o.CAValidity, o.Validity))

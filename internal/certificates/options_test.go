@@ -17,10 +17,10 @@ func TestValidate(t *testing.T) {
 		want      []string // each complaint
 	}{
 		{"the defaults can be used", nil, nil},
-		{"every flag that is empty is named, in this order", []string{"--namespace=", "--service=", "--secret=", "--configuration="}, []string{
-			"--namespace: must not be empty", "--service: must not be empty", "--secret: must not be empty", "--configuration: must not be empty",
+		{"every flag that is empty is named, in this order", []string{"--namespace=", "--service=", "--secret=", "--webhook-configuration="}, []string{
+			"--namespace: must not be empty", "--service: must not be empty", "--secret: must not be empty", "--webhook-configuration: must not be empty",
 		}},
-		{"a life of no time", []string{"--certificate-validity=0s"}, []string{"--certificate-validity: 0s is no time to live"}},
+		{"a life of no time", []string{"--certificate-validity=0s"}, []string{"--certificate-validity: 0s must be more than 0"}},
 		{"a CA that dies before what it signs", []string{"--ca-validity=1h"}, []string{"--ca-validity: 1h0m0s is less than the certificates' 2160h0m0s"}},
 		{"both live equally long", []string{"--ca-validity=2160h"}, nil},
 		{"no overlap, where all API servers see a change at once", []string{"--ca-overlap=0s"}, nil},

@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// newKeeper has no cluster, and a clock that stands at a time after born.
+// newKeeper returns a Keeper without a cluster, whose clock stands at a time after born.
 func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *Keeper {
 	t.Helper()
 	gauge, err := expiryGauge(registry)
@@ -22,7 +22,7 @@ func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *
 	return k
 }
 
-// A replica knows when the pair that it serves is not accepted, and says so.
+// A replica knows whether API servers accept its pair, and reports it.
 func TestReady(t *testing.T) {
 	f := newFixtures(t)
 	made, err := f.signer.sign(f.named["A"], born)
@@ -32,7 +32,7 @@ func TestReady(t *testing.T) {
 		serves  *pair
 		trusted string
 		at      time.Duration
-		want    string // the beginning
+		want    string // the beginning of the message
 	}{
 		{"a pair whose CA is published", made, "A", 0, ""},
 		{"until its last second", made, "A", 90*day - 1, ""},
@@ -58,7 +58,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// The pair that was served last is served on when there is none to take over.
+// If there is no new pair to serve, the former one is still served.
 func TestServe(t *testing.T) {
 	f := newFixtures(t)
 	k := newKeeper(t, prometheus.NewRegistry(), 0)

@@ -8,18 +8,12 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
-
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-const (
-	authorityName         = "krake-webhook-ca"
-	authorityOrganization = manifest.Domain
-	// backdated is how far the API server's clock may be behind ours.
-	backdated = time.Hour
-)
+// backdated is how far the API server's clock may be behind ours.
+const backdated = time.Hour
 
-// step is something that was done to the certificates.
+// step is a change of the certificates.
 type step string
 
 const (
@@ -35,7 +29,7 @@ type issuer interface {
 	CreateCertPEM(ca *authority, begin, end time.Time) (certificate, key []byte, err error)
 }
 
-// signer makes certificates and knows how long they are to live.
+// signer makes certificates and knows how long they are valid.
 type signer struct {
 	issuer  issuer
 	dnsName string
@@ -52,8 +46,8 @@ func newSigner(options Options) *signer {
 	}}
 }
 
-// renew does what is due. The configuration's trust says what was published,
-// which is not what the Secret says: a CA is put to use when it is trusted.
+// renew makes what is due. It takes the published CAs from the configuration and not from
+// the Secret: a CA signs only when the API servers trust it.
 func (s *signer) renew(h held, published trust, now time.Time) (held, []step, error) {
 	var done []step
 	if h.next == nil && s.authorityIsDue(h.current, now) {
@@ -76,14 +70,14 @@ func (s *signer) renew(h held, published trust, now time.Time) (held, []step, er
 	return h, done, nil
 }
 
-// authorityIsDue tells if the CA is to be replaced. To remove its key is how
-// people ask for that.
+// authorityIsDue reports whether to replace the CA. An administrator requests that by
+// removing its key.
 func (s *signer) authorityIsDue(a *authority, now time.Time) bool {
 	return a == nil || a.Key == nil || a.Cert.NotAfter.Sub(now) <= s.options.CAValidity/3
 }
 
-// mayPromote tells if the next CA may sign: when everybody trusts it, or when
-// nobody trusts any other, so that there is nothing to be gained by waiting.
+// mayPromote reports whether the next CA may sign: when all API servers trust it, or when
+// they trust no other, so that waiting has no use.
 func (s *signer) mayPromote(h held, published trust, now time.Time) bool {
 	if h.current == nil && len(h.previous) == 0 {
 		return true
@@ -92,8 +86,8 @@ func (s *signer) mayPromote(h held, published trust, now time.Time) bool {
 	return ok && now.Sub(since) >= s.options.Overlap
 }
 
-// promote leaves the former CA trusted: the other replicas serve what it signed
-// until they have seen the Secret.
+// promote leaves the former CA trusted: the other replicas serve a certificate of it until
+// they have read the Secret.
 func (h held) promote() held {
 	if h.current != nil {
 		h.previous = []*x509.Certificate{h.current.Cert}
@@ -102,7 +96,7 @@ func (h held) promote() held {
 	return h
 }
 
-// pairIsDue tells if a pair is to be made, and can be.
+// pairIsDue reports whether to make a pair, and whether that is possible.
 func (s *signer) pairIsDue(h held, now time.Time) bool {
 	if h.current == nil || h.current.Key == nil {
 		return false
@@ -117,16 +111,16 @@ func (s *signer) sign(by *authority, now time.Time) (*pair, error) {
 	}
 	made := pairOf(certificate, key, by.Cert, s.dnsName, now)
 	if made == nil {
-		return nil, errors.New("the CA does not vouch for it")
+		return nil, errors.New("the CA has not signed it")
 	}
 	return made, nil
 }
 
-// idle is the longest time without a look: clocks are set, and timers do not
-// count the time that a machine sleeps.
+// idle is the longest time without a check, because clocks may be set, and timers do not
+// count the time in which a machine sleeps.
 const idle = time.Hour
 
-// due is how long nothing will be due, if nobody changes anything.
+// due returns the time until something is due, if nothing changes before.
 func (s *signer) due(h held, published trust, now time.Time) time.Duration {
 	var times []time.Time
 	for _, ca := range h.authorities() {
@@ -143,7 +137,7 @@ func (s *signer) due(h held, published trust, now time.Time) time.Duration {
 			times = append(times, since.Add(s.options.Overlap))
 		}
 	}
-	// What is past waits for something else than time.
+	// What is past due does not wait for time.
 	times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(now) })
 	wait := idle
 	for _, at := range times {

@@ -19,11 +19,11 @@ import (
 
 const year = 365 * day
 
-// born is when the certificates of these tests were made. Nothing here depends
-// on when the tests run.
+// born is the creation time of the certificates in these tests, which do not depend on the
+// present time.
 var born = time.Date(2031, time.February, 3, 4, 5, 6, 0, time.UTC)
 
-// options are the defaults, for the shipped names.
+// options returns the defaults, for the shipped names.
 func options() Options {
 	return Options{ //nolint:gosec // the name of a Secret is none
 		Namespace: "krake-system", Service: "krake-webhook", Secret: "krake-webhook-certificate", Configuration: "krake-webhook",
@@ -31,7 +31,7 @@ func options() Options {
 	}
 }
 
-// fixtures are CAs with names, and what some of them have signed.
+// fixtures are named CAs, and certificates that some of them have signed.
 type fixtures struct {
 	t      *testing.T
 	signer *signer
@@ -51,7 +51,7 @@ func newTestSigner(o Options) *signer {
 	return s
 }
 
-// authorities makes the CAs once for all tests: keys take time.
+// authorities creates the CAs once for all tests, because keys take time.
 var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 	named := map[string]*authority{}
 	for name, at := range map[string]time.Time{"A": born, "B": born, "C": born, "late": born.Add(4 * year)} {
@@ -64,14 +64,14 @@ var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 	return named, nil
 })
 
-// pair gives the data of a pair that the CA has signed.
+// pair returns the data of a pair that the CA has signed.
 func (f *fixtures) pair(by string, at time.Time, dnsName string) map[string][]byte {
 	certificate, key, err := smallKeys{dnsName}.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
 	kit.Must(f.t, err)
 	return map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
 }
 
-// name tells of a CA which it is; those that nobody has seen before are new.
+// name returns the name of a CA. An unknown CA gets a new name.
 func (f *fixtures) name(ca *x509.Certificate) string {
 	for name, known := range f.named {
 		if known.Cert.Equal(ca) {
@@ -81,7 +81,7 @@ func (f *fixtures) name(ca *x509.Certificate) string {
 	return "new"
 }
 
-// describe tells in words what there is.
+// describe describes the state in words.
 func (f *fixtures) describe(h held, formerPair []byte) string {
 	var words []string
 	for _, ca := range h.previous {
@@ -123,7 +123,7 @@ func without(data map[string][]byte, keys ...string) map[string][]byte {
 	return less
 }
 
-// The states of the Secret, and what is published, at a time: what happens next.
+// The next step for each state of the Secret and of the published bundle, at a time.
 func TestRenew(t *testing.T) {
 	f := newFixtures(t)
 	ca := func(name string) map[string][]byte {
@@ -144,13 +144,13 @@ func TestRenew(t *testing.T) {
 	for _, key := range []string{authorityCert, authorityKey, nextAuthorityCert, nextAuthorityKey, previousCert, corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		rubbish[key] = []byte("-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n")
 	}
-	type published map[string]time.Duration // how long ago each was seen first
+	type published map[string]time.Duration // the time since each was first seen
 
 	cases := []struct {
 		name      string
 		data      map[string][]byte
 		published published
-		at        time.Duration // since the certificates were made
+		at        time.Duration // since the creation of the certificates
 		steps     []step
 		want      string
 		due       time.Duration // 0: an hour
@@ -246,9 +246,9 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// A CA has a life in which it is made, trusted, current, trusted only, and gone.
-// Whatever jumps the clock makes, what is served is signed by a CA that has been
-// trusted for the overlap, but where nobody trusts any that is valid.
+// A CA is created, trusted, current, only trusted, and finally removed. For any jumps of the
+// clock, the served certificate is signed by a CA that has been trusted for the overlap. The
+// exception is a state in which no valid CA is trusted.
 func TestTheClockJumps(t *testing.T) {
 	o := options()
 	o.Validity, o.CAValidity, o.Overlap = time.Hour, 4*time.Hour, time.Minute

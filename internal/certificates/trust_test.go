@@ -16,14 +16,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// configured is a configuration with a webhook for each bundle.
+// configured returns a configuration with a webhook for each bundle.
 func configured(bundles ...[]*x509.Certificate) *admissionv1.MutatingWebhookConfiguration {
 	configuration := &admissionv1.MutatingWebhookConfiguration{}
 	configuration.Name, configuration.ResourceVersion = "krake-webhook", "7"
 	for i, bundle := range bundles {
 		path := "/mutate"
 		configuration.Webhooks = append(configuration.Webhooks, admissionv1.MutatingWebhook{
-			// The last name comes first: a webhook's place has a meaning.
+			// The last name comes first: the position of a webhook has a meaning.
 			Name: fmt.Sprintf("webhook-%d.krake.dev", 9-i),
 			ClientConfig: admissionv1.WebhookClientConfig{
 				Service:  &admissionv1.ServiceReference{Namespace: "krake-system", Name: "krake-webhook", Path: &path},
@@ -43,7 +43,7 @@ func TestObserve(t *testing.T) {
 	cases := []struct {
 		name          string
 		configuration *admissionv1.MutatingWebhookConfiguration
-		after         time.Duration // since A was seen for the first time
+		after         time.Duration // since A was first seen
 		want          map[string]time.Duration
 		any           []*x509.Certificate
 	}{
@@ -116,7 +116,7 @@ func TestPublication(t *testing.T) {
 	}
 }
 
-// apply does what the API server does.
+// apply applies a patch as the API server does.
 func apply(t *testing.T, to *admissionv1.MutatingWebhookConfiguration, patch []byte) *admissionv1.MutatingWebhookConfiguration {
 	t.Helper()
 	document, err := json.Marshal(to)

@@ -39,7 +39,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The names are not those that are shipped: other packages use the cluster, too.
+// The names differ from the shipped ones: other packages use the cluster, too.
 const (
 	namespace     = "certificates-system"
 	holder        = service + "-certificate"
@@ -47,16 +47,16 @@ const (
 	service       = "certificates-webhook"
 	dnsName       = service + "." + namespace + ".svc"
 	overlap       = 10 * tick
-	// timeout is how long anything may take that a test waits for; nothing needs it.
+	// timeout limits every wait of a test. It is far longer than any of them takes.
 	timeout = 2 * time.Minute
-	// tick is by how much the tests' clock goes forward at a time. What is seen
-	// through a watch is seen a tick late at the most.
+	// tick is the step of the tests' clock. Changes that arrive through a watch are seen at
+	// most one tick late.
 	tick = time.Second
 )
 
 var (
 	shared *cluster.Cluster
-	// admin may do everything; webhook is the shipped ServiceAccount.
+	// admin has all rights. webhook is the shipped ServiceAccount.
 	admin   kubernetes.Interface
 	webhook *rest.Config
 )
@@ -65,12 +65,12 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { shared = c }))
 }
 
-// own replaces the shipped names, and has the API server call this webhook for the
-// ConfigMaps of its own namespaces alone.
+// own replaces the shipped names. The API server calls this webhook only for ConfigMaps of its
+// own namespaces.
 var own = strings.NewReplacer("krake-system", namespace, "krake-webhook", service, "krake-metrics-reader", "certificates-metrics-reader",
 	"operator: NotIn", "operator: In")
 
-// install applies the shipped files that are about certificates, once.
+// install applies the shipped files about certificates, once.
 var install = sync.OnceValue(func() error {
 	var err error
 	if admin, err = kubernetes.NewForConfig(shared.RESTConfig()); err != nil {
@@ -88,7 +88,7 @@ var install = sync.OnceValue(func() error {
 	return nil
 })
 
-// kubectl does something to the shipped files.
+// kubectl runs kubectl on the shipped files.
 func kubectl(arguments ...string) (string, error) {
 	folder := filepath.Join(shared.Dir(), "shipped")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -115,13 +115,13 @@ func kubectl(arguments ...string) (string, error) {
 	return said, nil
 }
 
-// world is a cluster with the webhook's Secret and configuration as they are
-// shipped, a clock, and a look at everything that the configuration has been.
+// world is a cluster with a clock, and with the shipped Secret and configuration of the
+// webhook. It records all states of the configuration.
 type world struct {
 	*testing.T
 
 	log *log
-	// largeKeys has replicas make keys of the size that the product has.
+	// largeKeys makes replicas create keys of the product's size.
 	largeKeys bool
 
 	mu       sync.Mutex
@@ -133,14 +133,14 @@ type world struct {
 	broken   string
 }
 
-// published is a bundle that the configuration had, from a time on.
+// published is a bundle of the configuration, with the time since which it applies.
 type published struct {
 	at      time.Time
 	version int
 	bundle  []byte
 }
 
-// log is what all replicas write.
+// log collects the logs of all replicas.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -158,8 +158,8 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// newWorld waits for nothing but the watch. At the end it complains of errors
-// in the log and of keys anywhere in it.
+// newWorld returns when its watch has started. At its end, the test fails on errors or keys in
+// the log.
 func newWorld(t *testing.T) *world {
 	kit.Must(t, install())
 	w := &world{T: t, log: &log{}, now: time.Now(), replicas: map[*replica]bool{}, verified: map[string]error{}}
@@ -169,7 +169,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		text := w.log.String()
 		for line := range strings.Lines(text) {
-			// Whoever is stopped says what could not be finished.
+			// A replica that is stopped reports what it could not finish.
 			if strings.Contains(line, `"level":"ERROR"`) && !strings.Contains(line, "context canceled") {
 				t.Error("an error was logged: ", line)
 			}
@@ -184,14 +184,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Now is the clock of all replicas.
+// Now returns the time of all replicas.
 func (w *world) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-// record notes each bundle, with the time on the clock.
+// record records each bundle with its time.
 func (w *world) record() {
 	current := w.configuration()
 	w.bundles = []published{{w.now, versionOf(current), bundleOf(current)}}
@@ -217,8 +217,8 @@ func (w *world) record() {
 	}()
 }
 
-// versionOf gives a number that grows with each change. Of objects of one kind
-// the API allows that.
+// versionOf returns a number that grows with each change. The API allows the comparison for
+// objects of one kind.
 func versionOf(configuration *admissionv1.MutatingWebhookConfiguration) int {
 	version, err := strconv.Atoi(configuration.ResourceVersion)
 	if err != nil {
@@ -231,24 +231,24 @@ func bundleOf(configuration *admissionv1.MutatingWebhookConfiguration) []byte {
 	return configuration.Webhooks[0].ClientConfig.CABundle
 }
 
-// states is how many states of the configuration have been seen.
+// states returns the number of recorded states of the configuration.
 func (w *world) states() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.bundles)
 }
 
-// last is the newest bundle that was seen.
+// last returns the newest recorded bundle.
 func (w *world) last() published {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.bundles[len(w.bundles)-1]
 }
 
-// wait waits for something that takes an overlap. It lets no time pass before every
-// replica has seen that the next CA is published, and none after the overlap: a tick
-// changes the Secret, and a replica that makes a key meanwhile has to begin again.
-// Each tick has the replicas look, because their timers know another time.
+// wait waits for a step that takes an overlap. It advances the clock only after every replica
+// has seen the published CA, and stops at the end of the overlap. A tick changes the Secret,
+// so a replica that is creating a key has to begin again. Each tick triggers a check by the
+// replicas, because their timers use another time.
 func (w *world) wait(what string, done func() bool) {
 	w.Helper()
 	var over time.Time
@@ -265,8 +265,8 @@ func (w *world) wait(what string, done func() bool) {
 	w.until(what, done)
 }
 
-// overlapEnds is when the next CA of the Secret may sign, for the replica that saw it
-// last. There is no such time before all have seen it.
+// overlapEnds returns the time from which the next CA of the Secret may sign, according to the
+// last replica that saw it. There is no such time before all have seen it.
 func (w *world) overlapEnds() (at time.Time, begun bool) {
 	block, _ := pem.Decode(w.secret().Data["next-ca.crt"])
 	if block == nil {
@@ -290,7 +290,7 @@ func (w *world) overlapEnds() (at time.Time, begun bool) {
 	return at, true
 }
 
-// pass lets time pass on the clock, and has the replicas look.
+// pass advances the clock, and triggers a check by the replicas.
 func (w *world) pass(time time.Duration) {
 	w.Helper()
 	w.mu.Lock()
@@ -300,7 +300,7 @@ func (w *world) pass(time time.Duration) {
 	w.change(func(secret *corev1.Secret) { secret.Annotations = map[string]string{"clock": now} })
 }
 
-// until waits for something that needs no time on the clock.
+// until waits for a step that does not depend on the clock.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(timeout); !done(); <-time.After(5 * time.Millisecond) {
@@ -310,9 +310,8 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// observe has every replica checked all the time: what it serves must satisfy
-// an API server that knows the configuration as it was nearly an overlap ago,
-// and any in between.
+// observe checks every replica all the time. API servers that know any state of the
+// configuration within nearly an overlap must accept the served certificate.
 func (w *world) observe() {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -361,7 +360,7 @@ func (w *world) sample() {
 	}
 }
 
-// verify does what the API server does. The caller holds the lock.
+// verify verifies as the API server does. The caller holds the lock.
 func (w *world) verify(leaf *x509.Certificate, bundle []byte) error {
 	if leaf == nil {
 		return errors.New("nothing is served")
@@ -428,7 +427,7 @@ func (w *world) startWith(connection *rest.Config) *replica {
 	return r
 }
 
-// started starts replicas at once and waits until they can answer.
+// started starts replicas at once, and waits until they can serve.
 func (w *world) started(number int) []*replica {
 	w.Helper()
 	var all []*replica
@@ -441,7 +440,7 @@ func (w *world) started(number int) []*replica {
 	return all
 }
 
-// trusts waits until the replica can answer.
+// trusts waits until the replica can serve.
 func (w *world) trusts(r *replica) {
 	w.Helper()
 	select {
@@ -451,7 +450,7 @@ func (w *world) trusts(r *replica) {
 	}
 }
 
-// leaf is what a replica serves, nil if nothing.
+// leaf returns the served certificate of a replica, or nil.
 func (r *replica) leaf() *x509.Certificate {
 	if served, err := r.GetCertificate(nil); err == nil {
 		return served.Leaf
@@ -473,7 +472,7 @@ func (w *world) configuration() *admissionv1.MutatingWebhookConfiguration {
 	return found
 }
 
-// change changes the Secret as people do, in spite of the replicas.
+// change changes the Secret as a user, in spite of the replicas.
 func (w *world) change(by func(*corev1.Secret)) {
 	w.Helper()
 	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
@@ -485,7 +484,7 @@ func (w *world) change(by func(*corev1.Secret)) {
 	kit.Must(w, err)
 }
 
-// remove takes keys out of the Secret.
+// remove removes keys from the Secret.
 func (w *world) remove(keys ...string) {
 	w.Helper()
 	w.change(func(secret *corev1.Secret) {
@@ -495,7 +494,7 @@ func (w *world) remove(keys ...string) {
 	})
 }
 
-// setBundle writes the bundle of the configuration, past the replicas.
+// setBundle writes the bundle of the configuration, bypassing the replicas.
 func (w *world) setBundle(bundle []byte) {
 	w.Helper()
 	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
@@ -507,8 +506,7 @@ func (w *world) setBundle(bundle []byte) {
 	kit.Must(w, err)
 }
 
-// mute makes a connection whose watches of Secrets say nothing any more once it
-// is told to.
+// mute returns a connection whose watches of Secrets stay silent after a call of silence.
 func mute(connection *rest.Config) (muted *rest.Config, silence func()) {
 	muted = rest.CopyConfig(connection)
 	silent := make(chan struct{})
@@ -528,7 +526,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// silenced is the body of a watch. What it has to say is lost.
+// silenced is the body of a watch. Its events are lost.
 type silenced struct {
 	io.ReadCloser
 	ctx    context.Context

@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// beatsInterval is how often a command that goes on reads the Leases: no event reports silence.
+// beatsInterval is how often a watching command reads the Leases: no event reports silence.
 const beatsInterval = 15 * time.Second
 
 // heartbeats are the hub's Leases of the agents of clusters.
@@ -24,13 +24,13 @@ type heartbeats struct {
 	// read: the user may read them, so that a cluster without one has no agent.
 	read   bool
 	leases map[string]coordinationv1.LeaseSpec // by name
-	// ahead is by how much the hub's clock is ahead of the user's.
+	// ahead is how far the hub's clock is ahead of the user's.
 	ahead time.Duration
 }
 
-// silence returns that an agent is not heard, and what to do about it. It is empty if the
-// agent is heard, or if that is not known. It goes by the hub's clock: a laptop with a wrong
-// clock must not raise an alarm.
+// silence returns a text if an agent is not heard, with the remedy. The text is empty if the
+// agent is heard, or if that is unknown. It uses the hub's clock, because a laptop with a
+// wrong clock must not raise an alarm.
 func (h heartbeats) silence(cluster string, now time.Time) string {
 	lease, known := h.leases[application.HubLease(cluster)]
 	heard := ptr.Deref(lease.RenewTime, metav1.MicroTime{}).Time
@@ -49,7 +49,7 @@ func (h heartbeats) silence(cluster string, now time.Time) string {
 	return ""
 }
 
-// heartbeats reads those of some clusters, and none if the user may not read them.
+// heartbeats reads the Leases of some clusters, and none if the user may not read them.
 func (e *environment) heartbeats(ctx context.Context, clusters ...string) (heartbeats, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
@@ -96,8 +96,8 @@ func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readLeases reads the Lease of a single cluster by its name, to which alone a user may have
-// the right. For several clusters it lists all.
+// readLeases reads the Lease of a single cluster by its name, because a user may have the right
+// to that one only. For several clusters it lists all.
 func readLeases(ctx context.Context, client coordinationv1client.LeaseInterface, clusters []string) ([]coordinationv1.Lease, error) {
 	clusters = slices.Compact(slices.Sorted(slices.Values(clusters)))
 	if len(clusters) != 1 {
@@ -117,8 +117,8 @@ func readLeases(ctx context.Context, client coordinationv1client.LeaseInterface,
 	return []coordinationv1.Lease{*lease}, nil
 }
 
-// heartbeatsOr reads those of the clusters of these Applications. A failure is a warning: what
-// the Applications themselves say is printed all the same.
+// heartbeatsOr reads the Leases of the clusters of these Applications. A failure is a warning:
+// the content of the Applications is still printed.
 func (e *environment) heartbeatsOr(ctx context.Context, items []item) heartbeats {
 	var clusters []string
 	for _, i := range items {

@@ -16,14 +16,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// item is an Application as it is stored.
+// item is a stored Application.
 type item struct {
 	stored *corev1.ConfigMap
-	// app is what the ConfigMap says for its own cluster; nil if that cannot be read,
-	// for the reason of err.
+	// app is the Application of the ConfigMap, for its own cluster. It is nil if the ConfigMap
+	// cannot be read, for the reason of err.
 	app *application.Application
 	err error
-	// holds says of objects that were looked at whether they are held.
+	// holds has the objects that were read, and whether they are held.
 	holds map[manifest.ID]bool
 }
 
@@ -45,15 +45,15 @@ func byKey(a, b item) int {
 }
 
 const (
-	// page is how many ConfigMaps are read at once: each may have 1 MiB.
+	// page is how many ConfigMaps one request reads: each may have 1 MiB.
 	page = 100
-	// mostCompleted is the same where their data is not read.
+	// mostCompleted is the same for requests without their data.
 	mostCompleted = 500
 )
 
-// list reads the Applications of a namespace, of all if it is empty, sorted. The version is
-// that of the list, to watch from. There is no label for those that were never admitted, so
-// that all ConfigMaps are read.
+// list reads the Applications of a namespace, or of all if it is empty, sorted. The version is
+// the version of the list, to watch from. It reads all ConfigMaps, because Applications that
+// were never admitted have no label.
 func (e *environment) list(ctx context.Context, namespace string, options metav1.ListOptions) (found []item, version string, err error) {
 	client, _, err := e.applications()
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *environment) get(ctx context.Context, name string) (item, error) {
 	return itemOf(cm), nil
 }
 
-// getReadable is get, but an error for an Application whose ConfigMap cannot be read.
+// getReadable is get, but returns an error for an Application whose ConfigMap cannot be read.
 func (e *environment) getReadable(ctx context.Context, name string) (item, error) {
 	i, err := e.get(ctx, name)
 	return i, cmp.Or(err, i.err)

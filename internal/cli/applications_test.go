@@ -36,7 +36,7 @@ func idOf(kind, name string) manifest.ID {
 	return id
 }
 
-// created is an Application as a user has created it three days ago.
+// created returns an Application that a user created three days ago.
 func created(name string, annotations ...string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -51,7 +51,7 @@ func created(name string, annotations ...string) *corev1.ConfigMap {
 	return cm
 }
 
-// admitted has the webhook admit it.
+// admitted returns it after admission.
 func admitted(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	objects := []map[string]any{{"kind": "Deployment"}, {"kind": "Service"}}
@@ -59,8 +59,8 @@ func admitted(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return cm
 }
 
-// recorded has the agent of its cluster write what edit makes of it: as it is found, it
-// runs and is ready.
+// recorded returns it with a status that the agent of its cluster writes after edit. Before
+// edit, it is running and ready.
 func recorded(t *testing.T, cm *corev1.ConfigMap, edit func(app *application.Application)) *corev1.ConfigMap {
 	t.Helper()
 	app, err := application.Read(cm)
@@ -70,12 +70,12 @@ func recorded(t *testing.T, cm *corev1.ConfigMap, edit func(app *application.App
 	app.Status = application.Status{
 		ObservedSpec: app.Spec.Digest(), State: application.StateRunning,
 		Conditions: []metav1.Condition{
-			condition(application.ReconciledCondition, metav1.ConditionTrue, "Reconciled", "all objects are as the Application says"),
+			condition(application.ReconciledCondition, metav1.ConditionTrue, "Reconciled", "all objects match the Application"),
 			condition(application.DriftedCondition, metav1.ConditionFalse, "NoDrift", ""),
-			condition(application.ContendedCondition, metav1.ConditionFalse, "NoRival", ""),
-			condition(application.ConflictCondition, metav1.ConditionFalse, "NoConflict", ""),
+			condition(application.ContendedCondition, metav1.ConditionFalse, "NoCompetingWriter", ""),
+			condition(application.ConflictedCondition, metav1.ConditionFalse, "NoConflicts", ""),
 			condition(application.StalledCondition, metav1.ConditionFalse, "Progressing", ""),
-			condition(application.ReadyCondition, metav1.ConditionTrue, "Ready", "all objects are as the Application says, and healthy"),
+			condition(application.ReadyCondition, metav1.ConditionTrue, "Ready", "all objects match the Application, and are healthy"),
 		},
 		Objects: []application.ObjectStatus{
 			{ID: idOf("Deployment", "web"), Health: "Current"}, {ID: idOf("Service", "web"), Health: "Current"},
@@ -95,14 +95,14 @@ func condition(name string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(time.Hour)}
 }
 
-// set puts conditions in the place of those of their types.
+// set replaces the conditions of these types.
 func set(app *application.Application, conditions ...metav1.Condition) {
 	for _, c := range conditions {
 		meta.SetStatusCondition(&app.Status.Conditions, c)
 	}
 }
 
-// rescaled is a drift that was reverted.
+// rescaled returns a drift that was reverted.
 func rescaled(seen time.Duration, times int) application.Drift {
 	changed := ago(seen + time.Second)
 	return application.Drift{
@@ -112,7 +112,7 @@ func rescaled(seen time.Duration, times int) application.Drift {
 	}
 }
 
-// webApp runs, and has drifted.
+// webApp returns an Application that runs, and has drifted.
 func webApp(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	return recorded(t, admitted(t, created("web")), func(app *application.Application) {
@@ -126,7 +126,7 @@ func webApp(t *testing.T) *corev1.ConfigMap {
 	})
 }
 
-// heldApp has an object that somebody holds, and has changed.
+// heldApp returns an Application with a held object, which has changed.
 func heldApp(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	return recorded(t, admitted(t, created("held")), func(app *application.Application) {

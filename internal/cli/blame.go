@@ -24,13 +24,13 @@ func newBlameCommand(e *environment) *cobra.Command {
 		ValidArgsFunction: e.completeNames,
 		Short:             "Show who has set each observed field of an Application's objects, and when",
 		Long: `Show each observed field of an Application's objects: its value, the desired one, and
-who has set it last, by the managedFields of the object. That is a hint and no proof: the
-time is that of the manager's last write to any field of the object, of writes by the
-subresource scale the API server keeps none, and the removal of a field leaves no trace.
+who has set it last, by the managedFields of the object. That is a hint and no proof. The
+time is that of the manager's last write to any field of the object. The API server stores
+no time for writes through the subresource scale. The removal of a field leaves no trace.
 
-Fields that differ have a * in the column DRIFT. Values that the Application does not say,
-and that were learned from the cluster, are marked as pinned; those that are yet to be
-learned, as (to be pinned).
+Fields that differ have a * in the column DRIFT. Values that the Application does not set,
+and that were learned from the cluster, are marked as pinned. Values that are not learned
+yet are marked as (to be pinned).
 
 Values that may be secrets are shown as ***: see --show-private.`,
 		Example: `  # Who has scaled it?
@@ -65,7 +65,7 @@ type blamedObject struct {
 // blamedField is an observed field with its last manager. Private values are hidden.
 type blamedField struct {
 	Path string `json:"path"`
-	// Value and Desired are left out where there is none.
+	// Value and Desired are omitted if there is none.
 	Value   any `json:"value,omitempty"`
 	Desired any `json:"desired,omitempty"`
 	// Drift: the value is not the desired one. Pinned: the desired value was learned
@@ -108,7 +108,7 @@ func readBlames(ctx context.Context, e *environment, name, named string) ([]blam
 	return blames, nil
 }
 
-// blameOf looks at one object of an Application; live is nil if there is none. Private shows
+// blameOf compares one object of an Application; live is nil if there is none. Private shows
 // values that may be secrets.
 func blameOf(app *application.Application, e plan.Expected, live map[string]any, private bool) blamedObject {
 	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
@@ -119,7 +119,7 @@ func blameOf(app *application.Application, e plan.Expected, live map[string]any,
 	if err == nil {
 		found.Namespace = id.Namespace
 	}
-	desired := application.Marks(app.NamespacedName, app.UID, id).On(placedDesired(e.Desired, id.Namespace))
+	desired := application.Marks(app.NamespacedName, app.UID, id).On(plan.Placed(e.Desired, id.Namespace))
 	differences := e.Schema.Compare(desired, live)
 	for _, value := range e.Schema.Values(desired, live) {
 		found.Fields = append(found.Fields, blamedFieldOf(e, value, differences, live, sight{e.ID.Kind, private}))
@@ -140,7 +140,7 @@ func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Diffe
 		return field
 	}
 	field.Path = value.Path.String()
-	field.Pinned = along(e.Desired, value.Place) != nil && along(e.Manifest, value.Place) == nil
+	field.Pinned = schema.ValueAt(e.Desired, value.Place) != nil && schema.ValueAt(e.Manifest, value.Place) == nil
 	for _, d := range differences {
 		if isBelow(value.Path, d.Path) {
 			field.Drift = field.Drift || d.Kind == schema.Changed
@@ -203,7 +203,7 @@ func (f blamedField) row(wide bool, now time.Time) []cell {
 	return row
 }
 
-// widest is how much of a value is shown in a table.
+// widest is the maximum length of a value in a table.
 const widest = 40
 
 func shortened(value any, wide bool) string {

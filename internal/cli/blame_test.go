@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// scaled is a Deployment that kubectl has created, an autoscaler has scaled, and somebody
-// has edited; a webhook has put a sidecar in front.
+// scaled is a Deployment that kubectl has created, an autoscaler has scaled, and a user has
+// edited. A webhook has put a sidecar in front.
 const scaled = `
 apiVersion: apps/v1
 kind: Deployment
@@ -100,7 +100,7 @@ func blamed(t *testing.T) blamedObject {
 	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)), false)
 }
 
-// Each observed field has its value where it is now, and its last writer.
+// Each observed field is listed with its value, its present place, and its last writer.
 func TestBlame(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -118,7 +118,7 @@ DRIFT   PATH                                            VALUE      DESIRED      
 	check.Equal(t, "table", strings.TrimPrefix(want, "\n"), out.String())
 }
 
-// The document has the same, and no private value either.
+// The document has the same content, and no private value either.
 func TestBlameDocument(t *testing.T) {
 	text, err := json.Marshal(blamed(t))
 	check.Must(t, err)
@@ -136,7 +136,7 @@ func TestBlameDocument(t *testing.T) {
 	}
 }
 
-// What is not there has no fields to blame anybody for, and a list its length.
+// A missing object has no fields with a writer, and a list has its length.
 func TestBlameOfWhatIsMissing(t *testing.T) {
 	app := admittedOf(t, service, serviceSchema)
 	expected := expectedOf(t, app)

@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// cluster is an API server that serves objects by their paths, and the discovery of
-// their kinds: what is read is the same from a real one, and nothing is written.
+// cluster is an API server that serves objects by their paths, and the discovery of their
+// kinds. Its reads have the same results as those of a real one, and it accepts no writes.
 type cluster map[string]any
 
 func newCluster() cluster {
@@ -54,7 +54,7 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// store puts the Application demo/web there, as admission leaves it.
+// store adds the Application demo/web after admission.
 func (c cluster) store(t *testing.T, manifest, observerSchema string) *corev1.ConfigMap {
 	t.Helper()
 	cm := prepared(t, manifest, observerSchema)
@@ -71,7 +71,7 @@ func (c cluster) run(t *testing.T, files map[string]string, arguments ...string)
 	return invoke(t, files, append(arguments, "--server", server.URL, "--namespace", "demo", "--cache-dir", t.TempDir())...)
 }
 
-// invoke runs kubectl krake in a folder with these files, of which "-" is its input.
+// invoke runs kubectl krake in a folder with these files. The file "-" is its input.
 func invoke(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
 	t.Helper()
 	folder := t.TempDir()
@@ -93,8 +93,8 @@ const (
 	liveService    = "/api/v1/namespaces/demo/services/web"
 )
 
-// The exit status tells if there is a difference, and what could not be looked at keeps
-// nothing else from being told.
+// The exit status reports whether there is a difference. If an object cannot be compared, the
+// others are still reported.
 func TestDiffOfWhatIsStored(t *testing.T) {
 	c := newCluster()
 	c.store(t, deployment+"---"+service, "")
@@ -117,7 +117,8 @@ func TestDiffOfWhatIsStored(t *testing.T) {
 	}
 }
 
-// An object that left the Application, and is there still, is told of if it is ours.
+// An object that was removed from the Application, but still exists, is reported if it is
+// ours.
 func TestDiffOfWhatLeft(t *testing.T) {
 	c := newCluster()
 	cm := c.store(t, service, "")
@@ -138,7 +139,7 @@ func TestDiffOfWhatLeft(t *testing.T) {
 	}
 }
 
-// What is said of an Application that nobody carries out.
+// The output for an Application that no agent carries out.
 func TestDiffOfWhatIsNotCarriedOut(t *testing.T) {
 	c := newCluster()
 	cm := c.store(t, service, "")
@@ -169,16 +170,16 @@ func inFile(manifest string) map[string]string {
 	return map[string]string{"web.yaml": fileHead + strings.ReplaceAll(manifest, "\n", "\n    ") + "\n"}
 }
 
-// Of a file, what would be created and changed is told, whether it is stored or not.
+// For a file, the output lists what would be created and changed, whether or not it is stored.
 func TestDiffOfAFile(t *testing.T) {
 	c := newCluster()
 	internal := strings.Replace(service, "NodePort", "ClusterIP", 1)
 	for _, step := range []struct {
 		why    string
-		live   func() // what has come to be on the cluster
+		live   func() // later changes on the cluster
 		file   string
-		want   string // nothing: nothing is printed
-		says   string // the same
+		want   string // empty: no output
+		says   string // for stderr
 		status int
 	}{
 		{"a Service would be created", func() {}, service, "@@ -0,0 +1,8 @@", "", 1},
@@ -201,7 +202,7 @@ func TestDiffOfAFile(t *testing.T) {
 	}
 }
 
-// Which arguments a command needs, it says before it asks a cluster.
+// A command reports missing or wrong arguments before any request to a cluster.
 func TestArguments(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"diff":                           "name Applications, or a file by -f, and not both",
@@ -257,7 +258,8 @@ func TestSchemaCommand(t *testing.T) {
 	}
 }
 
-// Of what kubectl has applied, defaults are not observed: their author would be kubectl.
+// For an object that kubectl has applied, defaults are not observed: kubectl would count as
+// their author.
 func TestProposeOfWhatWasApplied(t *testing.T) {
 	c := newCluster()
 	live := parsed(t, scaled)

@@ -14,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// comparison is one object as it is and as its Application wants it: texts of its
-// observed fields, and what they do not show.
+// comparison compares one live object with the desired one. It has both as texts of the
+// observed fields, and notes about what the texts do not show.
 type comparison struct {
 	sight
 
@@ -30,14 +30,14 @@ func (c *comparison) note(format string, arguments ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, arguments...))
 }
 
-// String returns a unified diff behind the notes, which are comments for its readers. It is
+// String returns a unified diff after the notes, which are comments for readers. It is
 // empty if there is no difference.
 func (c comparison) String() string {
 	var b strings.Builder
 	for _, note := range c.notes {
 		fmt.Fprintln(&b, "#", oneLine(c.id.String()+": "+note))
 	}
-	gvk := c.id.GroupVersionKind() // kubectl diff names files so
+	gvk := c.id.GroupVersionKind() // as kubectl diff names files
 	parts := []string{gvk.Group, gvk.Version, gvk.Kind, c.id.Namespace, c.id.Name}
 	name := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 	b.Write(diff.Diff("live/"+name, []byte(c.live), "desired/"+name, []byte(c.desired)))
@@ -63,7 +63,7 @@ func compare(app *application.Application, e plan.Expected, live map[string]any,
 	marks := application.Marks(app.NamespacedName, app.UID, id)
 	c.noteOwner(app, marks, live)
 	c.noteReleased(app, e, live)
-	return c, c.observed(e.Schema, marks.On(placedDesired(e.Desired, id.Namespace)), live)
+	return c, c.observed(e.Schema, marks.On(plan.Placed(e.Desired, id.Namespace)), live)
 }
 
 // observed compares the observed fields. The comparison differs if and only if
@@ -79,7 +79,7 @@ func (c *comparison) observed(s schema.Schema, desired, live map[string]any) err
 		}
 		for _, index := range d.Cut {
 			path := below(d.Path, "", index)
-			c.note("%s: the list is too long, and this would be removed: %s", path, c.shown(path, along(live, path)))
+			c.note("%s: the list is too long, and this would be removed: %s", path, c.shown(path, schema.ValueAt(live, path)))
 		}
 	}
 	before, after := c.conceal(nil, s.Project(desired, live), s.Project(desired, s.Overlay(desired, live)))
@@ -117,7 +117,7 @@ func (c *comparison) noteLabels(marks manifest.Marks, live map[string]any) {
 	}
 }
 
-// noteReleased notes what left a spec that was not carried out yet.
+// noteReleased notes the fields that left the spec, if the agent has not carried it out yet.
 func (c *comparison) noteReleased(app *application.Application, e plan.Expected, live map[string]any) {
 	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return

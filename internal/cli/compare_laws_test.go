@@ -24,7 +24,7 @@ type pair struct {
 	desired, live map[string]any
 }
 
-// pairs are those by which the schemas themselves are tested.
+// pairs returns the pairs of the schema package's tests.
 func pairs(t *testing.T) []pair {
 	t.Helper()
 	var found []pair
@@ -54,7 +54,7 @@ func pairs(t *testing.T) []pair {
 	return found
 }
 
-// identified gives an object as the Song top50.
+// identified returns an object with the identity of the Song top50.
 func identified(value any) map[string]any {
 	object, _ := runtime.DeepCopyJSONValue(value).(map[string]any)
 	if object == nil {
@@ -69,9 +69,9 @@ func identified(value any) map[string]any {
 	return object
 }
 
-// There is something to tell if and only if the agent would find a difference: of each
-// pair, of both its objects with themselves, of what is learned, and after random edits.
-// That holds where values are hidden, too.
+// The output is empty exactly if the agent finds no difference. This holds for both objects of
+// each pair against themselves, for learned values, and after random edits. It holds where
+// values are hidden, too.
 func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	times, different, equal := 40, 0, 0
@@ -137,7 +137,7 @@ func edit(random *rand.Rand, value any) any {
 	return value
 }
 
-// No value of a field that is private is told, wherever it is, in whatever shape.
+// No value of a private field is printed, at any place and in any shape.
 func TestNothingPrivateIsTold(t *testing.T) {
 	const secret = "hunter2"
 	for _, c := range []struct{ why, kind, desired, live string }{
@@ -161,7 +161,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 				comparison := comparison{sight: sight{c.kind, private}, id: observed.ID()}
 				check.Must(t, comparison.observed(observed, desired, live))
 				text := comparison.String()
-				shows := private && c.kind != "Secret" // of which nothing ever is shown
+				shows := private && c.kind != "Secret" // a Secret's values are never shown
 				if text == "" || strings.Contains(text, secret) != shows {
 					t.Errorf("%s, private %v: %s", c.why, private, text)
 				}
@@ -177,7 +177,7 @@ func schemaOf(t *testing.T, resource map[string]any) schema.Schema {
 	return s
 }
 
-// parsed gives the object that is written as YAML.
+// parsed returns the object of a YAML text.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSON([]byte(text))

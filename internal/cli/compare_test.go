@@ -11,6 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -48,8 +49,7 @@ spec:
   - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}
 `
 
-// prepared is the ConfigMap demo/web as admission leaves it, and as it is stored then
-// with an UID.
+// prepared returns the ConfigMap demo/web after admission, with the UID of a stored object.
 func prepared(t *testing.T, manifest, observerSchema string, annotations ...string) *corev1.ConfigMap {
 	t.Helper()
 	cm := created("web", annotations...)
@@ -62,7 +62,7 @@ func prepared(t *testing.T, manifest, observerSchema string, annotations ...stri
 	return cm
 }
 
-// admittedOf is the Application of [prepared].
+// admittedOf returns the Application of [prepared].
 func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...string) *application.Application {
 	t.Helper()
 	app, err := application.Read(prepared(t, manifest, observerSchema, annotations...))
@@ -77,14 +77,14 @@ func expectedOf(t *testing.T, app *application.Application) []plan.Expected {
 	return expected
 }
 
-// markedAs gives the object with the marks of an Application of demo, as if it were there.
+// markedAs returns the object with the marks of an Application of demo, as a live object.
 func markedAs(name string, uid types.UID, live map[string]any) map[string]any {
 	live["metadata"].(map[string]any)["namespace"] = "demo"
 	id, _ := manifest.Identify(live)
 	return application.Marks(types.NamespacedName{Namespace: "demo", Name: name}, uid, id).On(live)
 }
 
-// What is told of one object, with nothing that is private.
+// The output for one object, without private values.
 func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		why, manifest, schema, learned, observed string
@@ -259,7 +259,7 @@ diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
 	}
 }
 
-// Without its label an object is out of its agent's sight, so that is told.
+// Without its label, an object is invisible to its agent, and this is reported.
 func TestMissingLabel(t *testing.T) {
 	app := admittedOf(t, service, "")
 	expected := expectedOf(t, app)
@@ -271,18 +271,19 @@ func TestMissingLabel(t *testing.T) {
 	}
 }
 
-// What was learned on another cluster is nothing to want on this one.
+// A value that was learned on another cluster is not desired on this one.
 func TestExpectAfterAMove(t *testing.T) {
 	app := admittedOf(t, service, serviceSchema)
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
 	app.Status.Cluster = "east"
 	expected := expectedOf(t, app)
-	if _, pinned := along(expected[0].Desired, pathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
+	if _, pinned := schema.ValueAt(expected[0].Desired, pathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
 		t.Error("the node port of another cluster is desired")
 	}
 }
 
-// Where an agent has mapped the namespace, its inventory tells, and that is no drift.
+// If an agent has mapped the namespace, its inventory shows it, and the other namespace is no
+// drift.
 func TestMappedNamespace(t *testing.T) {
 	app := admittedOf(t, strings.Replace(service, "name: web", "name: web, namespace: demo", 1), "")
 	app.Inventory = []manifest.ID{{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}
@@ -313,7 +314,7 @@ func TestLeaving(t *testing.T) {
 	leaves := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
 	app.Inventory = []manifest.ID{stays, leaves}
 	check.Equal(t, "what leaves", []manifest.ID{leaves}, leaving(app, expected))
-	// The Secrets of a hook stay as long as there is the hook.
+	// The Secrets of a hook stay while the hook exists.
 	token := manifest.ID{APIVersion: "v1", Kind: "Secret", Namespace: "demo", Name: application.TokenSecret("web", application.Complete)}
 	app.Inventory = []manifest.ID{stays, token}
 	check.Equal(t, "without the hook", []manifest.ID{token}, leaving(app, expected))

@@ -43,7 +43,7 @@ func complete(t *testing.T, e *environment, typed ...string) error {
 	return root.ExecuteContext(t.Context())
 }
 
-// Who may not list is completed nothing: it is no time for an error.
+// Without the right to list, completion returns nothing: an error would not help there.
 func TestCompleteWithoutRights(t *testing.T) {
 	h := manyApps(t)
 	h.refuse("configmaps", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not you")))

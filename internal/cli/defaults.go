@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// trial returns an object as it would be created.
+// trial returns an object in the form in which it would be created.
 type trial func(object map[string]any) (map[string]any, error)
 
 // trialIn asks an API server, which creates nothing.
@@ -38,9 +38,9 @@ func (o objects) trialIn(ctx context.Context, mapping *meta.RESTMapping, namespa
 // mostTrials is how often an API server is asked about one object.
 const mostTrials = 500
 
-// defaultsOf returns the fields that the API server would fill in with their present values:
-// by managedFields, the creator of an object has set them, too. What is left out is of others,
-// and is not sent. The name is another one, because that of the object is taken.
+// defaultsOf returns the fields that the API server would fill in with their present values.
+// In managedFields, the creator of an object has set them, too. It does not send fields that
+// others have set. It uses another name, because that of the object is taken.
 func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Path, error) {
 	object := runtime.DeepCopyJSON(live)
 	delete(object, "status")
@@ -74,9 +74,9 @@ type trials struct {
 	left   int
 }
 
-// at tries to remove what is at a path, or else a part of it.
+// at tries to remove the value at a path, or a part of it.
 func (t *trials) at(path schema.Path) {
-	value := along(t.object, path)
+	value := schema.ValueAt(t.object, path)
 	if path[len(path)-1].Index < 0 && t.remove(path, value) {
 		t.found = append(t.found, path)
 		return
@@ -102,10 +102,10 @@ func (t *trials) remove(path schema.Path, value any) bool {
 	}
 	take(t.object, path)
 	created, err := t.try(t.object)
-	if err == nil && reflect.DeepEqual(along(created, path), value) {
+	if err == nil && reflect.DeepEqual(schema.ValueAt(created, path), value) {
 		return true
 	}
-	parent, _ := along(t.object, path[:len(path)-1]).(map[string]any)
+	parent, _ := schema.ValueAt(t.object, path[:len(path)-1]).(map[string]any)
 	parent[path[len(path)-1].Field] = value
 	return false
 }
@@ -114,13 +114,13 @@ func (t *trials) remove(path schema.Path, value any) bool {
 // at other places.
 func take(object map[string]any, path schema.Path) {
 	last := path[len(path)-1]
-	if parent, ok := along(object, path[:len(path)-1]).(map[string]any); ok && last.Index < 0 {
+	if parent, ok := schema.ValueAt(object, path[:len(path)-1]).(map[string]any); ok && last.Index < 0 {
 		delete(parent, last.Field)
 	}
 }
 
-// withoutDefaults returns a proposal for an object of which no record says what its author has
-// written: the API server is asked which values it would fill in.
+// withoutDefaults returns a proposal for an object without a record of the fields that its
+// author wrote. It asks the API server which values are defaults.
 func withoutDefaults(p proposal, live map[string]any, try trial) (proposal, error) {
 	if !p.unsaid {
 		return p, nil

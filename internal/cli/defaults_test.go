@@ -10,14 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whoever asks for a proposal has nothing created.
+// The request for a proposal creates no object.
 func TestTrialsAreDry(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,17 +31,17 @@ func TestTrialsAreDry(t *testing.T) {
 	defer server.Close()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
 	check.Must(t, err)
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	deployments := gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	mapping := &meta.RESTMapping{Resource: deployments, Scope: meta.RESTScopeNamespace}
 	created, err := objects{Interface: client}.trialIn(t.Context(), mapping, "demo")(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"})
-	if err != nil || along(created, pathOf("spec", "replicas")) != int64(1) {
+	if err != nil || schema.ValueAt(created, pathOf("spec", "replicas")) != int64(1) {
 		t.Errorf("%v, %v", created, err)
 	}
 	check.Equal(t, "asked", []string{"POST /apis/apps/v1/namespaces/demo/deployments All"}, asked)
 }
 
-// createdBy is an object as kubectl create leaves it: its managedFields do not tell the
-// author's fields from the defaults.
+// createdBy is an object that kubectl create has created: its managedFields do not distinguish
+// the author's fields from defaults.
 const createdBy = `
 apiVersion: apps/v1
 kind: Deployment
@@ -65,18 +66,19 @@ spec:
 status: {replicas: 1}
 `
 
-// defaulting fills in what it knows, and refuses an object without what it needs.
+// defaulting returns a trial that sets known defaults, and refuses an object without required
+// fields.
 func defaulting(t *testing.T) trial {
 	t.Helper()
 	return func(object map[string]any) (map[string]any, error) {
 		created := runtime.DeepCopyJSON(object)
 		for _, name := range []string{"status", "name", "managedFields"} {
-			if along(created, pathOf(name)) != nil || along(created, pathOf("metadata", name)) != nil {
+			if schema.ValueAt(created, pathOf(name)) != nil || schema.ValueAt(created, pathOf("metadata", name)) != nil {
 				t.Errorf("%s is sent, which is not to be", name)
 			}
 		}
 		spec, _ := created["spec"].(map[string]any)
-		containers, _ := along(created, pathOf("spec", "template", "spec", "containers")).([]any)
+		containers, _ := schema.ValueAt(created, pathOf("spec", "template", "spec", "containers")).([]any)
 		if len(containers) == 0 {
 			return nil, errors.New("containers: Required value: hunter2")
 		}
@@ -100,8 +102,8 @@ func defaulting(t *testing.T) trial {
 	}
 }
 
-// Of what was plainly created, defaults of the API server are told from what the author
-// wrote; if they cannot be, that is said.
+// For an object that was plainly created, defaults of the API server are distinguished from
+// the author's fields. If that is impossible, the output reports it.
 func TestProposeWithoutDefaults(t *testing.T) {
 	const kept = `apiVersion: apps/v1
 kind: Deployment
@@ -134,18 +136,18 @@ spec:
 	refuse := func(err error) trial {
 		return func(map[string]any) (map[string]any, error) { return nil, err }
 	}
-	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	deployments := gvr.GroupResource{Group: "apps", Resource: "deployments"}
 	for _, c := range []struct {
 		why, operation string
 		try            trial
 		want           string
 	}{
-		{"created", "Update", defaulting(t), head + "# not observed, as the API server fills it in if nobody says it: spec.replicas, spec.strategy.type\n" +
+		{"created", "Update", defaulting(t), head + "# not observed, as the API server fills it in if no client sets it: spec.replicas, spec.strategy.type\n" +
 			kept + strategy + "  template:\n    spec:\n      containers:\n      - image: null\n        imagePullPolicy: null\n        name: null\n" + length},
 		{"applied by the server, which knows what was applied", "Apply", refuse(errors.New("asked")), head + kept + all + length},
 		{"without the right to create one", "Update", refuse(apierrors.NewForbidden(deployments, "", errors.New("not you"))), head +
 			"# which of these fields are but defaults of the API server is not known, as its dry run failed: deployments.apps is forbidden: not you\n" + kept + all + length},
-		{"refused, and what it says of values is nobody's to see", "Update", refuse(apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "hunter2", nil)), head +
+		{"refused, and what it says of values is nobody's to see", "Update", refuse(apierrors.NewInvalid(gvr.GroupKind{Kind: "Deployment"}, "hunter2", nil)), head +
 			"# which of these fields are but defaults of the API server is not known, as its dry run failed: Invalid\n" + kept + all + length},
 	} {
 		live := parsed(t, strings.Replace(createdBy, "OPERATION", c.operation, 1))

@@ -12,13 +12,13 @@ func newDescribeCommand(e *environment) *cobra.Command {
 	var o scope
 	command := &cobra.Command{
 		Use:   "describe [NAME]...",
-		Short: "Show all that is known of Applications: objects, conditions, drifts",
-		Long: `Show all that is known of Applications: what they are to be, how their objects are, the
-conditions, and what has drifted, by whom, when, and repaired after how long.
+		Short: "Show everything about Applications: objects, conditions, drifts",
+		Long: `Show everything about Applications: their settings, the state of their objects, the
+conditions, and each drift with its field manager, its time, and how long the repair took.
 
-All of it is what the agent has written, but for holds on objects, which are looked at on
-their cluster, as far as you may read them. How the objects differ now is told by
-"kubectl krake diff", and who has set which field by "kubectl krake blame".`,
+All of it was written by the agent, except holds on objects. Those are read from their
+cluster if you have the right. "kubectl krake diff" shows how the objects differ now, and
+"kubectl krake blame" who has set which field.`,
 		Example: `  kubectl krake describe web
   kubectl krake describe -l team=blue`,
 		ValidArgsFunction: e.completeNames,

@@ -138,9 +138,16 @@ func (d description) observerSchema() string {
 
 func (d description) conditions() section {
 	s := section{title: "Conditions", header: textCells("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE")}
+	shown := map[string]string{overviewOf(d.item, d.beats, d.now).message: "Message"} // where each text is already
 	for _, c := range d.app.Status.Conditions {
+		message, text := c.Message, told(c)
+		if place, ok := shown[text]; !ok {
+			shown[text] = c.Type
+		} else if message != "" {
+			message = "see " + place
+		}
 		s.rows = append(s.rows, []cell{
-			{text: c.Type}, {string(c.Status), conditionColour(c)}, {text: agoOrNever(c.LastTransitionTime.Time, d.now)}, {text: c.Reason}, {text: c.Message},
+			{text: c.Type}, {string(c.Status), conditionColour(c)}, {text: agoOrNever(c.LastTransitionTime.Time, d.now)}, {text: c.Reason}, {text: message},
 		})
 	}
 	return s
@@ -211,7 +218,7 @@ func reasonColour(reason string) colour {
 	switch reason {
 	case "":
 		return plain
-	case status.Held, status.Observed:
+	case status.Held, status.ObserveMode:
 		return yellow
 	}
 	return red

@@ -12,7 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// leavingApp is deleted, and asked to shut down; cluster west still has objects of it.
+// leavingApp returns a deleted Application that is asked to shut down. Cluster west still has
+// objects of it.
 func leavingApp(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := created("leaving", application.ClusterAnnotation, "east", application.HooksAnnotation, "complete,shutdown",
@@ -53,7 +54,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Several are told apart by empty lines, and what is not there is told at the end.
+// Several Applications are separated by empty lines, and missing ones are reported at the end.
 func TestDescribeSeveral(t *testing.T) {
 	out, _, err := run(t, manyApps(t), newDescribeCommand, "web", "nope", "held")
 	if err == nil || strings.Count(out, "Name:") != 2 || !strings.Contains(out, "\n\n\nName:") {
@@ -67,8 +68,8 @@ func TestDescribeSeveral(t *testing.T) {
 	}
 }
 
-// A hold that is over holds nothing; nor, for all that is known, one of an object that is
-// as it should be: the status remembers it when it was taken off.
+// A hold that has ended has no effect. A hold on an object that matches may have been removed:
+// the status still has it.
 func TestDescribeHolds(t *testing.T) {
 	soon := application.Hold{Asked: "x", Until: metav1.NewTime(noon.Add(time.Minute))}
 	over := application.Hold{Asked: "x", Until: metav1.NewTime(noon)}

@@ -28,9 +28,9 @@ func newDiffCommand(e *environment) *cobra.Command {
 		ValidArgsFunction: e.completeNames,
 		Short:             "Show what differs between Applications and their objects",
 		Long: `Show what differs between Applications and their objects on the cluster, as a unified
-diff of the observed fields, from what is to what is wanted. Lines that begin with # tell
-what a diff does not show: whose an object is, which values would be pinned, what would
-be deleted.
+diff of the observed fields, from the live to the desired values. Lines that begin with #
+show what a diff cannot: the owner of an object, which values would be pinned, and what
+would be deleted.
 
 With -f, the Applications are those of a file, whether they are stored already or not:
 what would be created, changed and pinned.
@@ -47,7 +47,7 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 		RunE: func(command *cobra.Command, names []string) error {
 			switch {
 			case (name == "") == (len(names) == 0):
-				return errors.New("what is to be compared is missing: name Applications, or a file by -f, and not both")
+				return errors.New("nothing to compare: name Applications, or a file by -f, and not both")
 			case name != "":
 				return d.file(command.Context(), name)
 			}
@@ -67,7 +67,7 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 	return command
 }
 
-// differ prints differences. It collects failures, which keep nothing else from being printed.
+// differ prints differences. It collects failures, and continues after each.
 type differ struct {
 	*environment
 
@@ -155,7 +155,7 @@ func mergedInto[V any](into, from map[string]V) map[string]V {
 func (d *differ) application(ctx context.Context, app *application.Application, expected []plan.Expected) error {
 	if app.Deleted {
 		d.found = true
-		fmt.Fprintf(d.Out, "# Application %s: it is being deleted, and nothing is kept any more as it says\n", app.NamespacedName)
+		fmt.Fprintf(d.Out, "# Application %s: it is being deleted, and its objects are no longer repaired\n", app.NamespacedName)
 		return nil
 	}
 	objects, err := d.objectsOf(app.Cluster)

@@ -31,8 +31,8 @@ const fieldManager = "kubectl-krake"
 type environment struct {
 	genericiooptions.IOStreams
 
-	// hub says how to reach the API server with the Applications, and target that with
-	// their objects, if it is another one.
+	// hub configures the connection to the API server with the Applications. target
+	// configures the one to their objects, if these are on another cluster.
 	hub         *genericclioptions.ConfigFlags
 	target      targetFlags
 	showPrivate bool
@@ -41,7 +41,7 @@ type environment struct {
 
 func (e *environment) addPrivateTo(command *cobra.Command) {
 	command.Flags().BoolVar(&e.showPrivate, "show-private", false,
-		"show values that may be secrets: of the environment and the arguments of containers, of the data of ConfigMaps, of fields that are called passwords; never those of a Secret")
+		"show values that may be secrets: in environment and arguments of containers, in the data of ConfigMaps, in fields called passwords; never those of a Secret")
 }
 
 // newFlags returns the flags of kubectl. Warnings of an API server are printed as kubectl prints them.
@@ -74,7 +74,7 @@ func (e *environment) metadata() (metadata.Interface, error) {
 	return metadata.NewForConfig(config)
 }
 
-// targetFlags say how to reach the cluster with the objects, if it is not the hub.
+// targetFlags configure the connection to the cluster with the objects, if it is not the hub.
 type targetFlags struct{ kubeconfig, context string }
 
 func (t *targetFlags) addFlags(flags *pflag.FlagSet) {
@@ -89,8 +89,8 @@ type objects struct {
 	kinds meta.RESTMapper
 }
 
-// objectsOf connects to the cluster of an Application. Only the local one is known without
-// flags.
+// objectsOf connects to the cluster of an Application. For any but the local one, flags must
+// name the cluster.
 func (e *environment) objectsOf(cluster string) (objects, error) {
 	flags := e.hub
 	switch {
@@ -115,8 +115,8 @@ func (e *environment) objectsOf(cluster string) (objects, error) {
 	return objects{client, kinds}, err
 }
 
-// live reads an object, nil if there is none. The namespace does not count where the kind has
-// none.
+// live reads an object, nil if there is none. For a kind without namespaces it ignores the
+// namespace.
 func (o objects) live(ctx context.Context, id manifest.ID) (map[string]any, error) {
 	gvk := id.GroupVersionKind()
 	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -126,7 +126,7 @@ func (o objects) live(ctx context.Context, id manifest.ID) (map[string]any, erro
 	return o.read(ctx, mapping, id, id.Namespace)
 }
 
-// read reads an object, nil if there is none. Home is the namespace of one that says none.
+// read reads an object, nil if there is none. Home is the namespace of an object without one.
 func (o objects) read(ctx context.Context, mapping *meta.RESTMapping, id manifest.ID, home string) (map[string]any, error) {
 	id.Namespace = cmp.Or(id.Namespace, home)
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
@@ -142,7 +142,7 @@ func (o objects) read(ctx context.Context, mapping *meta.RESTMapping, id manifes
 	return object.Object, nil
 }
 
-// mappingOf finds a kind by all names that kubectl knows it by.
+// mappingOf finds a kind by any name that kubectl accepts.
 func (o objects) mappingOf(name string) (*meta.RESTMapping, error) {
 	var gvk schema.GroupVersionKind
 	full, resource := schema.ParseResourceArg(strings.ToLower(name))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// expect returns the objects of an Application as its agent is to keep them. What was
-// learned on another cluster says nothing of the one where it is to be.
+// expect returns the desired objects of an Application. Values that were learned on another
+// cluster do not count.
 func expect(app *application.Application) ([]plan.Expected, error) {
 	if app.Status.ClusterName() != app.Cluster {
 		app.Learned, app.LastObserved = nil, application.Published{}
@@ -28,8 +27,8 @@ func expect(app *application.Application) ([]plan.Expected, error) {
 	return expected, nil
 }
 
-// getExpected reads an Application and returns its objects as its agent is to keep them. It
-// warns of what may be misunderstood of it.
+// getExpected reads an Application and returns its desired objects. It warns if the agent
+// does not act on them, or if they are incomplete.
 func (e *environment) getExpected(ctx context.Context, name string) (*application.Application, []plan.Expected, error) {
 	stored, err := e.getReadable(ctx, name)
 	if err != nil {
@@ -46,7 +45,7 @@ func (e *environment) getExpected(ctx context.Context, name string) (*applicatio
 	return app, expected, err
 }
 
-// chosen returns the objects that are named as KIND/NAME, all without a name.
+// chosen returns the objects that a name KIND/NAME selects, or all without a name.
 func chosen(expected []plan.Expected, named string) ([]plan.Expected, error) {
 	if named == "" {
 		return expected, nil
@@ -72,16 +71,16 @@ func chosen(expected []plan.Expected, named string) ([]plan.Expected, error) {
 // resourceName returns "deployment/web".
 func resourceName(id manifest.ID) string { return strings.ToLower(id.Kind) + "/" + id.Name }
 
-// isOfKind reports whether a kind is meant by deployment, deployments, deployments.apps and
-// the like. The short names of an API server are not known here.
+// isOfKind reports whether a name such as deployment, deployments or deployments.apps means a
+// kind. It does not know the short names of an API server.
 func isOfKind(id manifest.ID, kind string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(id.GroupVersionKind())
 	name, group, grouped := strings.Cut(strings.ToLower(kind), ".")
 	return (name == plural.Resource || name == singular.Resource) && (!grouped || group == id.GroupVersionKind().Group)
 }
 
-// placed returns the identity of an object with the namespace where it is, by what the
-// agent holds: it may have mapped the namespace of the Application to another one.
+// placed returns the identity of an object with its namespace from the inventory. The agent
+// may map the namespace of the Application to another one.
 func placed(app *application.Application, id manifest.ID) manifest.ID {
 	home := cmp.Or(id.Namespace, app.Namespace)
 	var elsewhere []string
@@ -102,25 +101,13 @@ func placed(app *application.Application, id manifest.ID) manifest.ID {
 	return id
 }
 
-// isNamesake reports whether two objects are of a kind and a name, whatever the version.
+// isNamesake reports whether two objects have the same kind and name, in any version.
 func isNamesake(a, b manifest.ID) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name
 }
 
-// placedDesired returns a desired object. If it has a namespace, that is the one of the live
-// object.
-func placedDesired(desired map[string]any, namespace string) map[string]any {
-	metadata, _ := desired["metadata"].(map[string]any)
-	if metadata["namespace"] == nil || namespace == "" {
-		return desired
-	}
-	metadata, desired = maps.Clone(metadata), maps.Clone(desired)
-	metadata["namespace"], desired["metadata"] = namespace, metadata
-	return desired
-}
-
-// leaving are the objects that the Application holds and does not want any more. The
-// Secrets of its hooks are wanted, though their agent alone knows them.
+// leaving returns the objects that the Application holds and no longer wants. The Secrets of
+// its hooks are still wanted, although only the agent knows them.
 func leaving(app *application.Application, expected []plan.Expected) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(app.Inventory), func(held manifest.ID) bool {
 		return isOfHook(app, held) || slices.ContainsFunc(expected, func(e plan.Expected) bool {

@@ -3,11 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -29,7 +26,7 @@ func parsePath(text string) (schema.Path, error) {
 		path = append(path, found)
 	}
 	if len(path) == 0 || path[0].Index >= 0 {
-		return nil, errors.New("the path begins with no field: name one, as spec.replicas")
+		return nil, errors.New("the path does not begin with a field: name one, as spec.replicas")
 	}
 	return path, nil
 }
@@ -146,7 +143,7 @@ func (x explanation) why() string {
 			return "a hook of the Application has added it"
 		}
 		return fmt.Sprintf("line %d of data.%s says so%s", line, application.ObserverSchemaKey, whole)
-	case along(x.expected.Manifest, x.known) == nil:
+	case schema.ValueAt(x.expected.Manifest, x.known) == nil:
 		return "a hook of the Application has added it"
 	}
 	return "the object has no observer schema, so that all is observed that the manifest says" + whole
@@ -154,8 +151,8 @@ func (x explanation) why() string {
 
 // value says what is desired, if the manifest does not say that.
 func (x explanation) value() string {
-	switch desired := along(x.expected.Desired, x.path); {
-	case along(x.expected.Manifest, x.path) != nil || isIdentity(x.path):
+	switch desired := schema.ValueAt(x.expected.Desired, x.path); {
+	case schema.ValueAt(x.expected.Manifest, x.path) != nil || isIdentity(x.path):
 		return ""
 	case desired != nil:
 		return "; its value was learned from the cluster, and is pinned: " + sight{kind: x.expected.ID.Kind}.shown(x.path, desired)
@@ -168,7 +165,7 @@ func (x explanation) whyNot() string {
 	if items, ok := x.last.([]any); ok {
 		return x.beyond(items)
 	}
-	if isServerOwned(x.expected.ID, x.path) {
+	if schema.IsServerOwned(x.path) {
 		return "only the server sets it, whatever manifest and observer schema say"
 	}
 	if x.custom.Tree != nil {
@@ -190,25 +187,4 @@ func (x explanation) beyond(items []any) string {
 		length = fmt.Sprint(least)
 	}
 	return fmt.Sprintf("of the list %s, elements from index %d on count for its length only, which has to be %s", x.known, len(items)-1, length)
-}
-
-// isServerOwned reports whether every schema leaves out a field.
-func isServerOwned(id manifest.ID, path schema.Path) bool {
-	object := unstructured.Unstructured{Object: map[string]any{}}
-	object.SetAPIVersion(id.APIVersion)
-	object.SetKind(id.Kind)
-	object.SetName(id.Name)
-	end := slices.IndexFunc(path, func(step schema.Step) bool { return step.Index >= 0 }) // what is in a list is of its field
-	if end < 0 {
-		end = len(path)
-	}
-	if unstructured.SetNestedField(object.Object, true, plan.FieldsOf(path[:end])...) != nil {
-		return false
-	}
-	observed, err := schema.Default(object.Object)
-	if err != nil {
-		return false
-	}
-	_, left := observed.WithoutServerOwned()
-	return len(left) > 0
 }

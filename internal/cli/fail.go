@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// errDifferent is no failure: there are differences, and the exit status says so.
+// errDifferent is not a failure: there are differences, which the exit status reports.
 var errDifferent = errors.New("there are differences")
 
 // One accepts one argument. The error names what it is.
@@ -33,7 +33,7 @@ func noArguments(command *cobra.Command, arguments []string) error {
 	return fmt.Errorf("%s is too much: %s", arguments[0], command.UseLine())
 }
 
-// Exit statuses, as kubectl diff has them.
+// Exit statuses, as in kubectl diff.
 const (
 	exitDifferent = 1
 	exitFailed    = 2
@@ -54,7 +54,7 @@ func Fail(err error, out io.Writer) int {
 	return exitFailed
 }
 
-// apart returns the errors that were joined.
+// apart returns the joined errors.
 func apart(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -67,17 +67,17 @@ func apart(err error) []error {
 	return failures
 }
 
-// remedy returns what to do about an error whose author, the API server or the way to it, does
-// not know that.
+// remedy returns the way out of an error of the API server or of the connection to it, which
+// does not name one.
 func remedy(err error) string {
 	var connection net.Error
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return ": log in again, or name another user by --user or --context"
 	case apierrors.IsForbidden(err):
-		return ": kubectl auth can-i --list tells what you may do in a namespace; whoever administers it can bind a ClusterRole, as view or edit"
+		return ": kubectl auth can-i --list shows what you may do in a namespace; its administrator can bind a ClusterRole, as view or edit"
 	case errors.As(err, &connection):
-		return ": no API server answers there: is it the right --context, and does the cluster run?"
+		return ": no API server answers there: check the --context, and whether the cluster runs"
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
-// file is a text that the user names.
+// file is a file that the user names, with its text.
 type file struct {
 	name string
 	text []byte
@@ -41,7 +41,7 @@ type draft struct {
 	places places
 }
 
-// drafts returns the Applications of a file, and messages about what else is in it.
+// drafts returns the Applications of a file, and messages about its other documents.
 func (f file) drafts() (found []draft, leftOut []string, err error) {
 	for _, document := range fragments(f.text) {
 		d, other, err := f.draft(document)
@@ -57,7 +57,7 @@ func (f file) drafts() (found []draft, leftOut []string, err error) {
 	return found, leftOut, nil
 }
 
-// draft reads one document, which is an Application, another object, or nothing.
+// draft reads one document: an Application, another object, or nothing.
 func (f file) draft(document fragment) (found *draft, leftOut string, err error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(document.text, &object); err != nil {
@@ -71,7 +71,7 @@ func (f file) draft(document fragment) (found *draft, leftOut string, err error)
 	case len(object) == 0:
 		return nil, "", nil
 	case !annotated || object["kind"] != "ConfigMap" || object["apiVersion"] != "v1":
-		return nil, strings.TrimSpace(fmt.Sprintf("%s:%d: left out, as it is no Application: %s", f.name, document.before+1, id)), nil
+		return nil, strings.TrimSpace(fmt.Sprintf("%s:%d: left out, not an Application: %s", f.name, document.before+1, id)), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("%s:%d: the Application: %w", f.name, document.before+1, err)
 	}
@@ -82,7 +82,7 @@ func (f file) draft(document fragment) (found *draft, leftOut string, err error)
 	return &draft{&cm, placesIn(f.name, document)}, "", nil
 }
 
-// withoutText returns the first line of an error. In those that follow a decoder repeats the text.
+// withoutText returns the first line of an error. In later lines a decoder repeats the text.
 func withoutText(err error) error {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(first)
@@ -98,7 +98,7 @@ func (f file) isApplications() bool {
 	return err != nil || len(found) > 0
 }
 
-// applications is drafts, but an error for a file without an Application.
+// applications is drafts, but returns an error for a file without an Application.
 func (f file) applications() ([]draft, []string, error) {
 	found, leftOut, err := f.drafts()
 	if err == nil && len(found) == 0 {
@@ -125,8 +125,8 @@ func (d draft) set(key string, from file) {
 	d.places.parts[key] = part{file: from.name, text: string(from.text)}
 }
 
-// place puts the draft into the namespace that the flags select. That must be its own, if it
-// has one.
+// place sets the namespace that the flags select. A draft with a namespace must have the same
+// one.
 func (d draft) place(hub *genericclioptions.ConfigFlags) error {
 	namespace, explicit, err := hub.ToRawKubeConfigLoader().Namespace()
 	switch {
@@ -140,8 +140,8 @@ func (d draft) place(hub *genericclioptions.ConfigFlags) error {
 	return nil
 }
 
-// tell prints the warnings and refusals of admission, with their places in the file. It returns
-// an error if there are refusals.
+// tell prints the warnings and refusals of admission, with their places in the file. It
+// returns an error if there are refusals.
 func (d draft) tell(out io.Writer, prepared mutate.Prepared) error {
 	for _, warning := range prepared.Warnings {
 		path, says, _ := strings.Cut(warning, ": ")

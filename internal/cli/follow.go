@@ -20,11 +20,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// scope says which Applications a command is about.
+// scope selects the Applications of a command.
 type scope struct {
 	all      bool // of all namespaces
 	selector string
-	// Of the user, once it is known; and those that are named, if any.
+	// The user's namespace, once it is known, and the names of Applications, if any.
 	namespace string
 	names     []string
 }
@@ -58,7 +58,7 @@ func (e *environment) resolve(s *scope, names []string) error {
 // has reports whether an Application of the list is in the scope.
 func (s scope) has(i item) bool { return len(s.names) == 0 || slices.Contains(s.names, i.stored.Name) }
 
-// options are those of list and watch. A user who names one Application needs rights on no other.
+// options returns those of list and watch. A user who names one Application needs rights only on it.
 func (s scope) options() metav1.ListOptions {
 	options := metav1.ListOptions{LabelSelector: s.selector}
 	if len(s.names) == 1 {
@@ -67,7 +67,7 @@ func (s scope) options() metav1.ListOptions {
 	return options
 }
 
-// noneFound says it as kubectl does.
+// noneFound has the text that kubectl uses.
 func (s scope) noneFound() string {
 	text := "No Applications found"
 	if s.selector != "" {
@@ -79,8 +79,8 @@ func (s scope) noneFound() string {
 	return text + " in " + s.namespace + " namespace."
 }
 
-// read returns the Applications of the scope. If some of those that are named are not there, it
-// returns the others and an error.
+// read returns the Applications of the scope. If some named ones do not exist, it returns the
+// others and an error.
 func (e *environment) read(ctx context.Context, s scope) ([]item, error) {
 	if len(s.names) == 0 {
 		found, _, err := e.list(ctx, s.namespace, s.options())
@@ -97,16 +97,15 @@ func (e *environment) read(ctx context.Context, s scope) ([]item, error) {
 	return found, errors.Join(failures...)
 }
 
-// change is a change of Applications.
 type change struct {
-	// listed: the items are all Applications. Else it is one, which has come, has changed,
-	// or is gone.
+	// listed: the items are all Applications. If not, they are one Application that is new,
+	// has changed, or is gone.
 	listed, gone bool
 	items        []item
 }
 
-// following calls changed with all Applications, and with each change, and looked once in an
-// interval, until the context ends or a call fails.
+// following calls changed with all Applications, and then with each change. It calls looked
+// once in an interval. It ends when the context ends or a call fails.
 func (e *environment) following(ctx context.Context, s scope, interval time.Duration, changed func(context.Context, change) error, looked func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -133,8 +132,8 @@ func (e *environment) following(ctx context.Context, s scope, interval time.Dura
 	return group.Wait()
 }
 
-// follow sends all Applications, and then each change, until the context ends. A watch that
-// has ended, as each does after some minutes, is followed by another list.
+// follow sends all Applications, and then each change, until the context ends. Each watch ends
+// after some minutes, and another list follows.
 func follow(ctx context.Context, e *environment, s scope, changes chan<- change) error {
 	defer close(changes)
 	for {
@@ -150,7 +149,7 @@ func follow(ctx context.Context, e *environment, s scope, changes chan<- change)
 		case err != nil:
 			return fmt.Errorf("watch the Applications: %w", err)
 		}
-		select { // watches that end at once are not asked for in a loop
+		select { // a pause, in case each watch ends at once
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
@@ -190,7 +189,7 @@ func watchFrom(ctx context.Context, e *environment, s scope, version string, cha
 	return nil
 }
 
-// unlessExpired returns no error for a version that is too old to be watched from: it is listed anew.
+// unlessExpired returns no error for a version that is too old for a watch: another list follows.
 func unlessExpired(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return nil
@@ -198,10 +197,11 @@ func unlessExpired(err error) error {
 	return err
 }
 
-// known are the Applications as they were seen last, by their keys.
+// known has the last seen version of the Applications, by their keys.
 type known map[string]item
 
-// take records a change, and returns what has come or changed, and what is gone, both sorted.
+// take records a change. It returns the new and changed Applications, and those that are gone,
+// both sorted.
 func (k known) take(c change) (changed, gone []item) {
 	present := map[string]bool{}
 	for _, i := range c.items {

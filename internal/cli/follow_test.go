@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// session is a command that goes on until the test ends.
+// session is a command that runs until the test ends.
 type session struct {
 	*testing.T
 
@@ -38,7 +38,7 @@ func goesOn(t *testing.T, h *hub, arguments ...string) session {
 	}}
 }
 
-// says waits until so many lines are printed, and gives the last of them.
+// says waits until this many lines are printed, and returns the last.
 func (s session) says(lines int) string {
 	s.Helper()
 	until(s.T, "another line", func() bool { return strings.Count(s.out.String(), "\n") >= lines })
@@ -49,7 +49,7 @@ func (s session) says(lines int) string {
 	return printed[len(printed)-1]
 }
 
-// What there is, then what changes, below the same columns; nothing twice.
+// The output has the present state, then changes, in the same columns, and no line twice.
 func TestGetWatches(t *testing.T) {
 	h := newHub(t, webApp(t))
 	h.beat(application.LocalCluster, 0)
@@ -58,7 +58,7 @@ func TestGetWatches(t *testing.T) {
 	h.watched()
 	h.put(heldApp(t))
 	check.Equal(t, "line 3", "held   RUNNING   False   1 (1 open)   local     3d", s.says(3))
-	h.put(webApp(t)) // with another version, and nothing else
+	h.put(webApp(t)) // with another version, and no other change
 	h.put(created("raw"))
 	if line := s.says(4); !strings.HasPrefix(line, "raw    NotAdmitted   Unknown") {
 		t.Errorf("%q", line)
@@ -78,7 +78,7 @@ func TestGetWatches(t *testing.T) {
 	}
 }
 
-// A watch that ends is followed by another one, and nothing is missed between them.
+// When a watch ends, another one follows, and no change between them is lost.
 func TestGetWatchesOn(t *testing.T) {
 	h := newHub(t, webApp(t), heldApp(t))
 	h.beat(application.LocalCluster, 0)
@@ -115,7 +115,7 @@ func TestGetWatchesNames(t *testing.T) {
 	}
 }
 
-// What cannot be watched is told, and ends the command.
+// If a resource cannot be watched, the command reports it and ends.
 func TestGetWatchFails(t *testing.T) {
 	for _, c := range []struct{ why, name, err string }{
 		{"a name that is not there", "nope", "there is no Application nope in namespace demo"},
@@ -131,7 +131,7 @@ func TestGetWatchFails(t *testing.T) {
 	}
 }
 
-// Of silence no event tells: it is looked for.
+// No event reports silence: the command checks for it.
 func TestWatcherLooksForSilence(t *testing.T) {
 	h := newHub(t, webApp(t))
 	h.beat(application.LocalCluster, 0)
@@ -141,7 +141,7 @@ func TestWatcherLooksForSilence(t *testing.T) {
 	err = errors.Join(err, w.looked(t.Context()))
 	h.beat(application.LocalCluster, time.Hour)
 	err = errors.Join(err, w.looked(t.Context()))
-	e.now = func() time.Time { return noon.Add(time.Minute) } // it is as silent as it was
+	e.now = func() time.Time { return noon.Add(time.Minute) } // still silent
 	err = errors.Join(err, w.looked(t.Context()))
 	want := "NAME   STATE     READY   DRIFTS       CLUSTER   AGE\n" +
 		"web    RUNNING   True    4 (5m ago)   local     3d\n" +

@@ -22,27 +22,27 @@ func newGetCommand(e *environment) *cobra.Command {
 		Short: "List Applications: state, readiness, drifts",
 		Long: `List Applications: state, readiness, drifts.
 
-STATE is the state that the agent has written, or, where that says nothing now:
-  NotAdmitted       the webhook has not seen the Application, so that no agent does
-  Pending           its agent has not looked at it yet
+STATE is the state that the agent has written, or, where that does not apply:
+  NotAdmitted       the webhook has not admitted the Application, so no agent sees it
+  Pending           its agent has not reported on it yet
   AgentUnreachable  its agent does not renew its Lease on the hub (to see this takes the
                     right to read Leases in namespace ` + application.AgentsNamespace + `)
-  UnknownFormat     it is of a format version that this program does not know
-READY is the condition Ready, and Unknown if it speaks of an older spec.
-DRIFTS is how often something has drifted, as far as the history has room for it
-(12+: it has forgotten others), with the age of the last one, or with how many fields
-are open: they differ now, and are left as they are.
+  UnknownFormat     it has a format version that this program does not know
+READY is the condition Ready, and Unknown if that is about an older spec.
+DRIFTS is the number of drifts in the history (12+: it has dropped older ones), with the
+age of the last one, or with the number of open fields: they differ now, and are not
+repaired.
 
-With -o json and -o yaml one that is named is printed as an Application, several as an
+With -o json and -o yaml, the output for one name is an Application, and for several an
 ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 		Example: `  # Those of the namespace, and those of all
   kubectl krake get
   kubectl krake get -A
 
-  # Two of them, with mode, hold and what is wrong, as they change
+  # Two of them, with mode, hold and problem, as they change
   kubectl krake get web shop -o wide -w
 
-  # What is not ready
+  # Those that are not ready
   kubectl krake get -A -o json | jq '.items[] | select(.ready != "True").metadata.name'`,
 		ValidArgsFunction: e.completeNames,
 		RunE: func(command *cobra.Command, names []string) error {
@@ -58,7 +58,7 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 	}
 	o.addTo(command)
 	o.output.addTo(command, asTable, asWide, asJSON, asYAML)
-	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "watch, and print changes")
 	return command
 }
 
@@ -83,7 +83,7 @@ func printApplications(ctx context.Context, e *environment, o getOptions) error 
 	return cmp.Or(newTable(e.Out, painterFor(e.Out)).print(rows...), failure)
 }
 
-// watcher prints what changes.
+// watcher prints changes.
 type watcher struct {
 	*environment
 
@@ -103,7 +103,6 @@ type line struct {
 	version string
 }
 
-// changed prints a change.
 func (w *watcher) changed(ctx context.Context, c change) error {
 	w.lookAtHolds(ctx, c.items)
 	changed, gone := w.known.take(c)
@@ -122,13 +121,13 @@ func (w *watcher) changed(ctx context.Context, c change) error {
 	return w.tell(changed, gone)
 }
 
-// looked prints which agents are not heard any more, or again.
+// looked prints which agents are no longer heard, or are heard again.
 func (w *watcher) looked(ctx context.Context) error {
 	w.beats = w.heartbeatsOr(ctx, w.known.items())
 	return w.tell(w.known.items(), nil)
 }
 
-// isNews reports whether the Lease of an Application's agent was perhaps not read yet.
+// isNews reports whether the Lease of an Application's agent may not have been read yet.
 func (w *watcher) isNews(i item) bool {
 	former, isSaid := w.said[i.key()]
 	return !isSaid || former.state == stateNotAdmitted || former.cluster != overviewOf(i, heartbeats{}, w.now()).cluster
@@ -145,7 +144,7 @@ func (w *watcher) missing() error {
 	return errors.Join(failures...)
 }
 
-// tell prints the Applications of which the line is not the one that was printed last.
+// tell prints the Applications whose line has changed since it was printed.
 func (w *watcher) tell(changed, gone []item) error {
 	now := w.now()
 	var rows [][]cell

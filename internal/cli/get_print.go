@@ -11,7 +11,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// getOptions are the flags of get.
 type getOptions struct {
 	scope
 
@@ -35,7 +34,7 @@ func (o getOptions) row(v overview, now time.Time) []cell {
 	return withNamespace(o.all, v.namespace, row)
 }
 
-// document is that of the one Application that is named, or else a list.
+// document returns the document of the one named Application, or a list.
 func (o getOptions) document(items []item, beats heartbeats, now time.Time) any {
 	documents := make([]applicationDocument, 0, len(items))
 	for _, i := range items {
@@ -47,8 +46,8 @@ func (o getOptions) document(items []item, beats heartbeats, now time.Time) any 
 	return documentList[applicationDocument]{documentVersion, "ApplicationList", "", documents}
 }
 
-// applicationDocument is what get prints of one Application. The status is the stored one; the
-// fields above it are what it amounts to.
+// applicationDocument is the output of get for one Application. The status is the stored one;
+// the fields above it summarize it.
 type applicationDocument struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
@@ -59,12 +58,12 @@ type applicationDocument struct {
 	Ready   metav1.ConditionStatus `json:"ready"`
 	Message string                 `json:"message,omitempty"`
 	Mode    application.Mode       `json:"mode,omitempty"`
-	// HeldUntil is the hold of the whole Application, HeldObjects how many objects are
-	// held by an annotation of their own.
+	// HeldUntil is the hold of the whole Application, HeldObjects how many objects have their
+	// own hold.
 	HeldUntil   *metav1.Time `json:"heldUntil,omitempty"`
 	HeldObjects int          `json:"heldObjects"`
-	// Drifts is how often anything has drifted, at least, OpenDrifts how many fields
-	// differ now and are left so.
+	// Drifts is the least number of drifts, OpenDrifts how many fields differ now and are not
+	// repaired.
 	Drifts       int          `json:"drifts"`
 	OpenDrifts   int          `json:"openDrifts"`
 	LastDrift    *metav1.Time `json:"lastDrift,omitempty"`
@@ -73,8 +72,8 @@ type applicationDocument struct {
 	Status application.Status `json:"status"`
 }
 
-// documentMetadata identifies the ConfigMap. Managed fields and what was applied are left to
-// kubectl.
+// documentMetadata identifies the ConfigMap. It omits managed fields and the annotation of
+// kubectl apply.
 type documentMetadata struct {
 	Namespace         string            `json:"namespace"`
 	Name              string            `json:"name"`
@@ -104,8 +103,8 @@ func documentOf(i item, beats heartbeats, now time.Time) applicationDocument {
 	return document
 }
 
-// ours returns the annotations that are about the Application. Those of others may contain all
-// of the ConfigMap, as kubectl apply stores it.
+// ours returns the annotations of this project. Others may contain the whole ConfigMap, as
+// that of kubectl apply.
 func ours(annotations map[string]string) map[string]string {
 	found := maps.Clone(annotations)
 	maps.DeleteFunc(found, func(name, _ string) bool { return !strings.HasPrefix(name, application.Prefix) })

@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// run runs a command, and gives what it prints.
+// run runs a command, and returns its output.
 func run(t *testing.T, h *hub, command func(*environment) *cobra.Command, arguments ...string) (out, errOut string, err error) {
 	t.Helper()
 	e, printed, told := h.environment()
@@ -33,7 +33,7 @@ func execute(ctx context.Context, e *environment, command func(*environment) *co
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetOut(e.Out)
 	c.SetErr(e.ErrOut)
-	c.SetArgs(append([]string{}, arguments...)) // nil would be the test's own
+	c.SetArgs(append([]string{}, arguments...)) // with nil, cobra would use the arguments of the test binary
 	return c.ExecuteContext(ctx)
 }
 
@@ -42,7 +42,7 @@ func elsewhere(cm *corev1.ConfigMap, namespace string) *corev1.ConfigMap {
 	return cm
 }
 
-// manyApps are one of each kind that looks different.
+// manyApps returns a hub with one Application for each kind of output.
 func manyApps(t *testing.T) *hub {
 	t.Helper()
 	const cluster = application.ClusterAnnotation
@@ -58,7 +58,7 @@ func manyApps(t *testing.T) *hub {
 			drift.Manager = strings.Repeat("m", i+1)
 			app.Status.Drifts = append(app.Status.Drifts, drift)
 		}
-		set(app, condition(application.ContendedCondition, metav1.ConditionTrue, "RivalManager", "apps/v1 Deployment demo/web: spec.replicas is changed again and again by m: leave spec.replicas out of the observer schema to let it be"))
+		set(app, condition(application.ContendedCondition, metav1.ConditionTrue, "CompetingWriter", "apps/v1 Deployment demo/web: spec.replicas is changed again and again by m: leave spec.replicas out of the observer schema to allow that"))
 	})
 	h := newHub(t, webApp(t), heldApp(t), future, leaving, edited, full,
 		created("raw"),
@@ -95,7 +95,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// What is not there is said, beside what is.
+// Missing Applications are reported, and the others are printed.
 func TestGetFails(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("edith may not"))
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestGetFails(t *testing.T) {
 	}
 }
 
-// An empty list is a list for programs.
+// For programs, an empty list is still a list.
 func TestGetNothingAsDocument(t *testing.T) {
 	out, errOut, err := run(t, newHub(t), newGetCommand, "-o", "json")
 	var list struct {
@@ -139,7 +139,7 @@ func TestGetNothingAsDocument(t *testing.T) {
 	}
 }
 
-// More than one page of ConfigMaps.
+// The ConfigMaps need more than one page.
 func TestGetReadsAllPages(t *testing.T) {
 	h := newHub(t)
 	for i := range 2*page + 1 {
@@ -151,8 +151,8 @@ func TestGetReadsAllPages(t *testing.T) {
 	}
 }
 
-// Who may not read the Leases is told nothing of agents, and everything else; who
-// cannot is told so.
+// A user without the right to read Leases gets no information about agents, and all the rest.
+// If the request fails, the output reports it.
 func TestGetWithoutLeases(t *testing.T) {
 	for _, c := range []struct {
 		why    string
@@ -174,7 +174,7 @@ func TestGetWithoutLeases(t *testing.T) {
 	}
 }
 
-// One agent is asked for by name: a user may have the right to that Lease alone.
+// A single agent is requested by name: a user may have the right to that Lease alone.
 func TestGetAsksForOneLease(t *testing.T) {
 	h := manyApps(t)
 	if _, _, err := run(t, h, newGetCommand, "web"); err != nil {
@@ -186,7 +186,7 @@ func TestGetAsksForOneLease(t *testing.T) {
 	}
 }
 
-// Of what is silent nothing is claimed: the last thing that was said was good news.
+// The state of a silent agent's Applications is unknown: the last report was good.
 func TestSilentAgentsClaimNothing(t *testing.T) {
 	for _, c := range []struct {
 		ago   time.Duration
@@ -206,7 +206,7 @@ func TestSilentAgentsClaimNothing(t *testing.T) {
 	}
 }
 
-// It is the hub's clock that tells who is silent.
+// Silence is measured by the hub's clock.
 func TestSilenceByTheHubsClock(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 		h := newHub(t, webApp(t), recorded(t, admitted(t, created("silent", application.ClusterAnnotation, "east")), nil))
@@ -221,7 +221,7 @@ func TestSilenceByTheHubsClock(t *testing.T) {
 	}
 }
 
-// What is printed for programs has neither managed fields nor what was applied.
+// The output for programs has neither managed fields nor the last applied configuration.
 func TestDocumentsLeaveOut(t *testing.T) {
 	cm := webApp(t)
 	cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}

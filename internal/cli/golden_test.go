@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into testdata, for the author to read in the diff")
 
-// golden compares what a command prints, which warns of nothing, with the text of a file.
+// golden compares the output of a command with the text of a file. The command must not warn.
 func (h *hub) golden(t *testing.T, name string, command func(*environment) *cobra.Command, arguments ...string) {
 	t.Helper()
 	out, errOut, err := run(t, h, command, arguments...)
@@ -22,7 +22,7 @@ func (h *hub) golden(t *testing.T, name string, command func(*environment) *cobr
 	golden(t, name, out)
 }
 
-// golden compares a text with that of a file.
+// golden compares a text with the text of a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -12,12 +12,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// mostHold is how long an agent holds an object without --max-hold. That flag is not known here.
+// mostHold is how long an agent holds an object without --max-hold. This program does not know
+// that flag of the agent.
 const mostHold = 4 * time.Hour
 
-// lookAtHolds finds out which of the holds that a status remembers are in force: it
-// remembers them for as long as they count, also when they were taken off, and the
-// annotation is on the object alone. What the user may not read is left open.
+// lookAtHolds finds the holds of a status that are in force. The status has them until they
+// expire, even if they were removed, and only the object has the annotation. Objects that
+// the user may not read stay undecided.
 func (e *environment) lookAtHolds(ctx context.Context, items []item) {
 	for i := range items {
 		items[i].holds = e.holdsOf(ctx, items[i])
@@ -37,7 +38,7 @@ func (e *environment) holdsOf(ctx context.Context, i item) map[manifest.ID]bool 
 		}
 		clients, err := e.objectsOf(i.app.Cluster)
 		if err != nil {
-			return found // of this cluster nothing can be read
+			return found // nothing of this cluster can be read
 		}
 		if live, err := clients.live(ctx, placed(i.app, object.ID)); err == nil {
 			wishes := i.app.Wishes
@@ -49,13 +50,13 @@ func (e *environment) holdsOf(ctx context.Context, i item) map[manifest.ID]bool 
 	return found
 }
 
-// mayBeHeld reports whether a remembered hold counts, if its annotation is still there.
+// mayBeHeld reports whether a hold of the status counts, provided its annotation still exists.
 func mayBeHeld(app *application.Application, object application.ObjectStatus, now time.Time) bool {
 	return object.Hold != nil && object.Hold.Until.After(now) && !app.Wishes.DenyHolds
 }
 
-// heldUntil returns until when an object is held by an annotation of its own, and whether that
-// is sure: by the object, or else by its agent, which does not repair it.
+// heldUntil returns until when an object is held by its own annotation, and whether that is
+// certain: by the object, or by its agent, which does not repair it.
 func (i item) heldUntil(object application.ObjectStatus, now time.Time) (until time.Time, sure bool) {
 	holds, looked := i.holds[object.ID]
 	if !mayBeHeld(i.app, object, now) || looked && !holds {

@@ -12,17 +12,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// A hold on an object that does not differ is shown as long as the object says so, and
-// not because its agent remembers it.
+// A hold on an object that does not differ is shown while the object has its annotation,
+// whatever the agent's status says.
 func TestHoldsInForce(t *testing.T) {
 	until := timeOf(time.Now().Add(time.Hour))
 	for _, c := range []struct {
 		why string
-		// asked is the annotation of the object; denied: the Application counts no holds;
-		// other: somebody may not read it.
+		// asked is the annotation of the object. denied: the Application allows no holds.
+		// other: the user may not read the object.
 		asked         string
 		denied, other bool
-		wide, object  string // parts of what get and describe say
+		wide, object  string // parts of the output of get and describe
 		resumes       string
 	}{
 		{"held", until, false, false, "enforce, 1 object held", "held until " + until + "\n", "deployment/web is held by an annotation of its own"},

@@ -16,16 +16,16 @@ func newHistoryCommand(e *environment) *cobra.Command {
 	var output outputFlag
 	command := &cobra.Command{
 		Use:   "history NAME",
-		Short: "Show what has drifted, by whom, and what became of it",
-		Long: fmt.Sprintf(`Show what has drifted, by whom, and what became of it, the newest first.
+		Short: "Show what has drifted, which manager changed it, and the outcome",
+		Long: fmt.Sprintf(`Show what has drifted, which manager changed it, and the outcome, the newest first.
 
-The status of an Application remembers the last %d drifts. COUNT is how often the same
-fields of an object were changed by the same field manager, each time after they were in
-order again. One that was left as it was, while it was held for instance, and repaired
-later, counts once: REPAIRED tells how long after it was seen.
+The status of an Application stores the last %d drifts. COUNT is how often the same field
+manager changed the same fields of an object, each time after a repair. A drift that was
+repaired later, for instance after a hold, counts once: REPAIRED shows how long after it
+was seen.
 
-BY is the field manager that the object itself names: a hint, not a proof. Values that
-may be secrets, and those of annotations, are stored nowhere, and not shown.`, application.MaxDrifts),
+BY is the field manager according to the object: a hint, not a proof. Values that may be
+secrets, and values of annotations, are never stored and not shown.`, application.MaxDrifts),
 		Example: `  kubectl krake history web
   kubectl krake history web -o wide
   kubectl krake history web -o json`,
@@ -51,7 +51,7 @@ may be secrets, and those of annotations, are stored nowhere, and not shown.`, a
 func printHistory(e *environment, i item, output outputFlag) error {
 	drifts := i.app.Status.Drifts
 	if output.isDocument() {
-		items := append([]application.Drift{}, drifts...) // none is a list as well
+		items := append([]application.Drift{}, drifts...) // an empty list, not null
 		return printDocument(e.Out, output.value, documentList[application.Drift]{documentVersion, "DriftList", i.key(), items})
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// driftedApp has one drift of each kind.
+// driftedApp returns an Application with one drift of each kind.
 func driftedApp(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	return recorded(t, admitted(t, created("drifted")), func(app *application.Application) {
@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// The terminal of who looks is nobody else's to command.
+// No stored text can send control sequences to the user's terminal.
 func TestNothingCommandsTheTerminal(t *testing.T) {
 	h := newHub(t, driftedApp(t))
 	for _, arguments := range [][]string{{"drifted"}, {"drifted", "-o", "wide"}} {
@@ -55,7 +55,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-// That nothing has drifted is told from that nobody has looked.
+// The output distinguishes an empty history from an Application that no agent has observed.
 func TestHistoryOfNothing(t *testing.T) {
 	h := newHub(t, created("raw"), admitted(t, created("fresh")), recorded(t, admitted(t, created("calm")), nil))
 	for name, says := range map[string]string{

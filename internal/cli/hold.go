@@ -24,18 +24,18 @@ func newHoldCommand(e *environment) *cobra.Command {
 	var until string
 	command := newWishCommand(e, cobra.Command{
 		Use:   "hold (NAME... | -l SELECTOR | NAME KIND/NAME) [--for DURATION | --until TIME]",
-		Short: "Have drift left as it is for some time, of Applications or of one object",
-		Long: "Have drift left as it is for some time, of Applications or of one object. It is recorded, and repaired when the time is over. " +
-			"Objects that are missing are created all the same.\n\n" +
-			"A hold on one object is for who may write the object, and not the Application. It lasts for " + shortly(mostHold) +
-			" at most, unless the agent's --max-hold says otherwise, and can be renewed once.",
+		Short: "Pause repairs for some time, of Applications or of one object",
+		Long: "Pause repairs for some time, of Applications or of one object. Drift is recorded, and repaired when the time is over. " +
+			"Missing objects are still created.\n\n" +
+			"A hold on one object needs the right to write the object, and not the Application. It lasts for " + shortly(mostHold) +
+			" at most, unless the agent has another --max-hold, and can be renewed once.",
 		Example: "  kubectl krake hold web\n  kubectl krake hold web --until 08:00\n  kubectl krake hold web deployment/web --for 30m",
 	}, func(now time.Time) (wisher, error) {
 		at, err := untilOf(duration, until, now)
 		return holdWisher(at, now), err
 	})
 	command.Flags().DurationVar(&duration, "for", time.Hour, "for how long")
-	command.Flags().StringVar(&until, "until", "", "until when, as 2026-01-02T15:04:05Z or, by the clock here, 15:04")
+	command.Flags().StringVar(&until, "until", "", "end of the hold, as 2026-01-02T15:04:05Z or, by the local clock, 15:04")
 	command.MarkFlagsMutuallyExclusive("for", "until")
 	e.target.addFlags(command.Flags())
 	return command
@@ -54,7 +54,7 @@ func newResumeCommand(e *environment) *cobra.Command {
 func newSuspendCommand(e *environment) *cobra.Command {
 	return newWishCommand(e, cobra.Command{
 		Use:     "suspend (NAME... | -l SELECTOR)",
-		Short:   "Have the objects of Applications left alone, and not even looked at, until they are resumed",
+		Short:   "Stop observing and repairing the objects of Applications until you resume them",
 		Example: "  kubectl krake suspend web\n  kubectl krake suspend -l team=shop --dry-run=server",
 	}, func(time.Time) (wisher, error) { return suspendWisher(), nil })
 }
@@ -76,7 +76,6 @@ func newWishCommand(e *environment, command cobra.Command, wisherAt func(now tim
 	return &command
 }
 
-// wishing writes annotations.
 type wishing struct {
 	*environment
 
@@ -84,7 +83,7 @@ type wishing struct {
 	dryRun   string
 }
 
-// The values of the flag --dry-run, as kubectl has them.
+// The values of the flag --dry-run, as in kubectl.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
@@ -93,7 +92,7 @@ const (
 
 func dryRuns() []string { return []string{dryRunNone, dryRunClient, dryRunServer} }
 
-// run writes to each Application, also after a failure: the others are as important.
+// run writes to each Application, and continues after a failure.
 func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error {
 	if !slices.Contains(dryRuns(), w.dryRun) {
 		return fmt.Errorf("--dry-run: %q has to be one of %s", w.dryRun, strings.Join(dryRuns(), ", "))
@@ -119,7 +118,6 @@ func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error 
 	return errors.Join(failures...)
 }
 
-// names returns those of the Applications.
 func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
 	if s.selector == "" {
 		return s.applications, nil
@@ -234,7 +232,7 @@ func (w *wishing) write(shown string, decide func() (wish, metav1.Object, error)
 	return nil
 }
 
-// inInventory returns the object among those that the agent holds.
+// inInventory returns the object from the agent's inventory.
 func inInventory(app *application.Application, kind, group, name string) (manifest.ID, error) {
 	var found []manifest.ID
 	var others []string
@@ -249,7 +247,7 @@ func inInventory(app *application.Application, kind, group, name string) (manife
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return manifest.ID{}, fmt.Errorf("the Application has %d objects %s/%s, in several namespaces: annotate the one that is meant by kubectl, with %s",
+		return manifest.ID{}, fmt.Errorf("the Application has %d objects %s/%s, in several namespaces: annotate the one that you mean with kubectl: %s",
 			len(found), strings.ToLower(kind), name, application.HoldUntilAnnotation)
 	case len(others) == 0:
 		return manifest.ID{}, fmt.Errorf("the Application %s has no object yet: see kubectl krake describe %s", app.Name, app.Name)

@@ -23,19 +23,19 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// writable is a hub that is written to, and the cluster with the objects as well.
+// writable is a hub that accepts writes, and the cluster with the objects.
 type writable struct {
 	*hub
 
 	mu sync.Mutex
-	// live is the Deployment demo/web, nil if there is none.
+	// live is the Deployment demo/web, or nil.
 	live *unstructured.Unstructured
-	// meanwhile is done once, before the first write: somebody else was faster.
+	// meanwhile runs once before the first write, as another client that is faster.
 	meanwhile func()
-	// refusal is what admission answers to writes, warning what it says besides.
+	// refusal is admission's answer to writes. warning is added to each answer.
 	refusal *apierrors.StatusError
 	warning string
-	// writes are the patches that were carried out, "dry" before those of a dry run.
+	// writes are the patches that were applied, with the prefix "dry" for a dry run.
 	writes []string
 }
 
@@ -76,7 +76,7 @@ func (w *writable) serveObject(out http.ResponseWriter) {
 	answer(out, http.StatusOK, w.live)
 }
 
-// servePatch carries out a merge patch of annotations, unless it is of another version.
+// servePatch applies a merge patch of annotations, unless it is of another version.
 func (w *writable) servePatch(out http.ResponseWriter, r *http.Request) {
 	if meanwhile := w.meanwhile; meanwhile != nil {
 		w.meanwhile = nil
@@ -117,7 +117,7 @@ func (w *writable) servePatch(out http.ResponseWriter, r *http.Request) {
 	answer(out, http.StatusOK, stored)
 }
 
-// stored gives the object that a path names.
+// stored returns the object at a path.
 func (w *writable) stored(path, name string) metav1.Object {
 	if path == deployments {
 		return w.live
@@ -127,18 +127,18 @@ func (w *writable) stored(path, name string) metav1.Object {
 	return w.configMaps["demo/"+name].DeepCopy()
 }
 
-// command runs one, with flags as users have them.
+// command runs a command with a user's flags.
 func (w *writable) command(t *testing.T, command func(*environment) *cobra.Command, arguments string) (out, errOut string, err error) {
 	t.Helper()
 	return run(t, w.hub, func(e *environment) *cobra.Command {
-		flags, folder := e.newFlags(), t.TempDir() // with the cache of nobody else
+		flags, folder := e.newFlags(), t.TempDir() // a separate cache
 		flags.APIServer, flags.Namespace, flags.KubeConfig, flags.CacheDir = e.hub.APIServer, e.hub.Namespace, e.hub.KubeConfig, &folder
 		e.hub = flags
 		return command(e)
 	}, strings.Fields(arguments)...)
 }
 
-// check compares what a command prints and writes.
+// check compares the output and the writes of a command.
 func (w *writable) check(t *testing.T, command func(*environment) *cobra.Command, arguments, out, errOut, failure string, writes ...string) {
 	t.Helper()
 	w.writes = nil
@@ -172,7 +172,7 @@ func TestHold(t *testing.T) {
 	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "Warning: "+w.warning+"\n", "", "kubectl-krake web"+hold)
 }
 
-// What the webhook says of rights is shown as it is.
+// The webhook's refusal for missing rights is shown unchanged.
 func TestHoldIsRefused(t *testing.T) {
 	w := newWritable(t, webApp(t))
 	w.refusal = apierrors.NewForbidden(schema.GroupResource{Group: application.Domain, Resource: "applications"}, "web",
@@ -180,7 +180,7 @@ func TestHoldIsRefused(t *testing.T) {
 	w.check(t, newSuspendCommand, "web", "", "", "application.krake.dev/web: "+w.refusal.Error())
 }
 
-// Somebody else was faster: it is looked at again, and decided anew.
+// Another client was faster: the command reads the object again, and decides again.
 func TestConflict(t *testing.T) {
 	w := newWritable(t, webApp(t))
 	w.meanwhile = func() { w.put(webApp(t)) }
@@ -218,7 +218,7 @@ func TestHoldOneObject(t *testing.T) {
 	check.Fails(t, "a kind that there is not", err, "gadget")
 }
 
-// The objects of another cluster are elsewhere, and nobody is asked where.
+// The objects are on another cluster, which the command does not contact.
 func TestHoldOneObjectElsewhere(t *testing.T) {
 	w := newWritable(t, recorded(t, admitted(t, created("web", application.ClusterAnnotation, "east")), nil))
 	w.check(t, newHoldCommand, "web deployment/web", "", "", "the objects are on cluster east: name it by --target-context or --target-kubeconfig")

@@ -29,10 +29,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// noon is when everything in these tests is.
+// noon is the present time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// hub is an API server as far as these commands ask it.
+// hub is an API server with the requests that these commands need.
 type hub struct {
 	t   *testing.T
 	url string
@@ -41,9 +41,9 @@ type hub struct {
 	configMaps map[string]*corev1.ConfigMap
 	leases     []coordinationv1.Lease
 	version    int
-	// refused are resources with the answer to each request for them.
+	// refused has the answer to each request for a resource.
 	refused map[string]*apierrors.StatusError
-	// asked are the requests that were made.
+	// asked are the requests so far.
 	asked    []string
 	watchers []chan metav1.WatchEvent
 }
@@ -60,7 +60,8 @@ func newHub(t *testing.T, configMaps ...*corev1.ConfigMap) *hub {
 	return h
 }
 
-// environment gives that of a user of namespace demo, and where things are printed.
+// environment returns the environment of a user of namespace demo, and the buffers of its
+// output.
 func (h *hub) environment() (e *environment, out, errOut *buffer) {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.APIServer, flags.Namespace = &h.url, new("demo")
@@ -88,7 +89,7 @@ func (b *buffer) String() string {
 	return b.bytes.String()
 }
 
-// put stores a ConfigMap, and tells who watches.
+// put stores a ConfigMap, and sends an event to each watch.
 func (h *hub) put(cm *corev1.ConfigMap) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +119,7 @@ func (h *hub) tell(kind watch.EventType, object runtime.Object) {
 	}
 }
 
-// watched waits for the command's watch: what is deleted before is not told.
+// watched waits for the command's watch: an earlier deletion would cause no event.
 func (h *hub) watched() {
 	h.t.Helper()
 	until(h.t, "a watch", func() bool {
@@ -128,7 +129,7 @@ func (h *hub) watched() {
 	})
 }
 
-// expire has all watches end as those of too old a version do.
+// expire ends all watches, as the server does for a version that is too old.
 func (h *hub) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +140,7 @@ func (h *hub) expire() {
 	h.watchers = nil
 }
 
-// beat has the agent of a cluster heard so long ago.
+// beat sets the last heartbeat of a cluster's agent to this long ago.
 func (h *hub) beat(cluster string, ago time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +154,7 @@ func (h *hub) beat(cluster string, ago time.Duration) {
 	})
 }
 
-// refuse has each request for a resource refused.
+// refuse refuses each request for a resource.
 func (h *hub) refuse(resource string, why *apierrors.StatusError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,11 +174,11 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if parts[0] == "apis" {
 		parts = parts[1:]
 	}
-	if len(parts) < 3 { // discovery: of other kinds nothing is known
+	if len(parts) < 3 { // discovery: other kinds are unknown
 		answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)))
 		return
 	}
-	parts = parts[2:] // the group's version
+	parts = parts[2:] // the version of the group
 	var namespace, name string
 	if parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
@@ -219,7 +220,7 @@ func notFound(w http.ResponseWriter, resource, name string) {
 	answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)))
 }
 
-// typed gives an error as it is sent.
+// typed returns an error in its wire format.
 func typed(err *apierrors.StatusError) *metav1.Status {
 	status := err.ErrStatus
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -241,7 +242,7 @@ func (h *hub) serveConfigMaps(w http.ResponseWriter, r *http.Request, namespace,
 			found = append(found, *cm)
 		}
 	}
-	// In pages, of which the token is the first that is not on them.
+	// The token of a page is the first item that is not on it.
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(h.version)}
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
@@ -269,8 +270,8 @@ func isAskedFor(r *http.Request, namespace string, cm *corev1.ConfigMap) bool {
 		byLabel.Matches(labels.Set(cm.Labels)) && byField.Matches(fields.Set{"metadata.name": cm.Name})
 }
 
-// serveWatch tells of all that is put after it has begun: a test puts nothing before it
-// was told what there is.
+// serveWatch sends an event for each later put: a test puts nothing before the command has
+// printed the list.
 func (h *hub) serveWatch(w http.ResponseWriter, r *http.Request) {
 	events := make(chan metav1.WatchEvent, 100)
 	h.mu.Lock()
@@ -318,7 +319,7 @@ func answer(w http.ResponseWriter, code int, object any) {
 	}
 }
 
-// until waits for what a command prints.
+// until waits for some output of a command.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)

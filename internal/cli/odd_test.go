@@ -18,13 +18,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// oddities are texts that nobody has meant to write.
+// oddities are texts that no user would write on purpose.
 var oddities = []string{
 	"", " ", "null", "[]", "{}", "0", "-1", `"x"`, "{", "[{}]", "[null]", `[[]]`, `{"a":null}`, "\x00\xff", "\x1b[2J", "---\n---\n", "kind: x", "- a\n- b", "true",
 	strings.Repeat("[", 100), strings.Repeat("x", 100_000), "!!binary x", "&a [*a]", "99999999999999999999999", "2026-13-45T00:00:00Z", "a/b/c/d", "Habitat/", "complete,,shutdown", "\u202e",
 }
 
-// oddStatuses are statuses with fields that are there, and have what makes no sense.
+// oddStatuses are statuses with meaningless values.
 var oddStatuses = []string{
 	`{"state":"x","conditions":[{}],"objects":[{}],"drifts":[{}],"services":{"":""},"containerHealth":{}}`,
 	`{"objects":[{"kind":"Deployment","hold":{}},{"hold":{"until":"9999-12-31T23:59:59Z","asked":"x","since":null}}]}`,
@@ -34,8 +34,8 @@ var oddStatuses = []string{
 	`{"state":"RUNNING","conditions":[{"type":"Drifted","status":"True","reason":"\u001b[2J","message":"\u202e"}],"objects":[{"name":"\u001b]0;x\u0007","fields":["\t"]}]}`,
 }
 
-// oddApplications are ConfigMaps with the annotation of an Application, each with
-// something else that is odd.
+// oddApplications returns ConfigMaps with the annotation of an Application, each with another
+// oddity.
 func oddApplications(t *testing.T) map[string]*corev1.ConfigMap {
 	t.Helper()
 	found := map[string]*corev1.ConfigMap{"nothing": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{application.FormatAnnotation: application.Format}}}}
@@ -71,7 +71,8 @@ func oddApplications(t *testing.T) map[string]*corev1.ConfigMap {
 	return found
 }
 
-// Whatever a ConfigMap has, each command says something of it, and commands no terminal.
+// For any ConfigMap, each command prints something, and no control sequence reaches the
+// terminal.
 func TestOddApplications(t *testing.T) {
 	odd := oddApplications(t)
 	for why, cm := range odd {
@@ -95,7 +96,7 @@ func TestOddApplications(t *testing.T) {
 	}
 }
 
-// printAll prints all that there is to say of an Application.
+// printAll prints all information about an Application.
 func printAll(e *environment, i item) error {
 	now := e.now()
 	table := newTable(e.Out, painter{})
@@ -134,7 +135,7 @@ func printAll(e *environment, i item) error {
 	return printObjects(e, i)
 }
 
-// printObjects prints what there is to say of its objects, on the cluster or not.
+// printObjects prints all information about its objects, on the cluster or not.
 func printObjects(e *environment, i item) error {
 	expected, err := expect(i.app)
 	if err != nil {

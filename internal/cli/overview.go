@@ -14,28 +14,28 @@ import (
 
 // The states that no agent writes.
 const (
-	// stateNotAdmitted: the webhook has not seen it, so that no agent does.
+	// stateNotAdmitted: the webhook has not admitted it, so no agent sees it.
 	stateNotAdmitted = "NotAdmitted"
-	// stateAgentUnreachable: what is said of it may be outdated.
+	// stateAgentUnreachable: the stored status may be outdated.
 	stateAgentUnreachable = "AgentUnreachable"
-	// stateUnknownFormat: it is for a newer version of all of this.
+	// stateUnknownFormat: it is for a newer version of webhook, agent and this program.
 	stateUnknownFormat = "UnknownFormat"
-	// statePending: no agent has said anything of it yet.
+	// statePending: no agent has reported on it yet.
 	statePending = "Pending"
-	// stateDeleted: it is no more, or is no Application any more.
+	// stateDeleted: it is gone, or is no longer an Application.
 	stateDeleted = "Deleted"
 )
 
-// overview is what one line says of an Application. Two of them are equal if they say the same,
-// apart from how long ago things were.
+// overview is the content of an Application's line. Two are equal if their contents are the
+// same, except for ages.
 type overview struct {
 	namespace, name, cluster, state string
 	created                         time.Time
 	ready                           metav1.ConditionStatus
-	// message is what is wrong, as far as one line can say it.
+	// message is the problem, in one line.
 	message string
 	mode    application.Mode
-	// heldUntil is the hold of the whole, held how many objects have one of their own.
+	// heldUntil is the hold of the whole Application, held how many objects have their own hold.
 	heldUntil time.Time
 	held      int
 	drifts    drifts
@@ -43,10 +43,10 @@ type overview struct {
 
 // drifts is a summary of the history.
 type drifts struct {
-	// count is how often anything has drifted, as far as the history has room for it.
+	// count is the number of drifts in the history.
 	count  int
 	isFull bool
-	// open is how many fields differ and are left so.
+	// open is how many fields differ and are not repaired.
 	open int
 	// last is when the last drift was seen, repaired when the last repair was done.
 	last, repaired time.Time
@@ -75,7 +75,7 @@ func overviewOf(i item, beats heartbeats, now time.Time) overview {
 	return o
 }
 
-// standing returns state, readiness and what is wrong. What is stored counts only if an agent
+// standing returns state, readiness and problem. The stored status counts only if an agent
 // keeps it up to date.
 func standing(i item, beats heartbeats, now time.Time) (state string, ready metav1.ConditionStatus, message string) {
 	silence := beats.silence(application.ClusterOf(i.stored), now)
@@ -93,7 +93,8 @@ func standing(i item, beats heartbeats, now time.Time) (state string, ready meta
 	return string(stateOf(i.app)), ready, message
 }
 
-// whyNotAdmitted: in some namespaces the webhook is not asked.
+// whyNotAdmitted returns why no agent sees an Application. In some namespaces the API server
+// does not call the webhook.
 func whyNotAdmitted(namespace string) string {
 	switch namespace {
 	case metav1.NamespaceSystem, application.SystemNamespace, application.AgentsNamespace:
@@ -111,8 +112,8 @@ func stateOf(app *application.Application) application.State {
 	return app.Status.State
 }
 
-// readinessOf returns the condition Ready, and what is wrong. The condition of an older spec
-// does not count.
+// readinessOf returns the condition Ready, and the problem. A condition of an older spec does
+// not count.
 func readinessOf(app *application.Application) (ready metav1.ConditionStatus, message string) {
 	condition := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition)
 	switch {
@@ -125,7 +126,7 @@ func readinessOf(app *application.Application) (ready metav1.ConditionStatus, me
 	case app.Status.ClusterName() != app.Cluster || app.Status.ObservedSpec != app.Spec.Digest():
 		return metav1.ConditionUnknown, "the agent of cluster " + app.Cluster + " has not carried out the present spec yet"
 	}
-	for _, name := range []string{application.ContendedCondition, application.DriftedCondition, application.TooLargeCondition} {
+	for _, name := range []string{application.ContendedCondition, application.DriftedCondition, application.StatusTruncatedCondition} {
 		if other := meta.FindStatusCondition(app.Status.Conditions, name); other != nil && other.Status == metav1.ConditionTrue {
 			return condition.Status, told(*other)
 		}
@@ -142,13 +143,13 @@ func driftsOf(status application.Status) drifts {
 	d := drifts{isFull: len(status.Drifts) >= application.MaxDrifts}
 	for _, drift := range status.Drifts {
 		d.count += max(drift.Count, 1)
-		d.last = later(d.last, drift.Seen.Time)
+		d.last = slices.MaxFunc([]time.Time{d.last, drift.Seen.Time}, time.Time.Compare)
 		if drift.Repaired != "" {
 			at := drift.Seen.Time
 			if drift.After != nil {
 				at = at.Add(drift.After.Duration).Truncate(time.Second)
 			}
-			d.repaired = later(d.repaired, at)
+			d.repaired = slices.MaxFunc([]time.Time{d.repaired, at}, time.Time.Compare)
 		}
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, application.DriftedCondition) {
@@ -157,16 +158,9 @@ func driftsOf(status application.Status) drifts {
 				d.open++
 			}
 		}
-		d.open = max(d.open, 1) // a whole object may be missing
+		d.open = max(d.open, 1) // a missing object has no fields
 	}
 	return d
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // cell returns "0", "3 (5m ago)", "3 (1 open)".
@@ -180,7 +174,7 @@ func (d drifts) cell(now time.Time) cell {
 	return cell{text: d.counted()}
 }
 
-// counted returns "3", and "12+" where the history has perhaps forgotten others.
+// counted returns "3", and "12+" if the history may have dropped older drifts.
 func (d drifts) counted() string {
 	if d.isFull {
 		return fmt.Sprintf("%d+", d.count)

@@ -16,7 +16,7 @@ import (
 type fragment struct {
 	text   []byte
 	before int
-	// tree is nil where the document cannot be read.
+	// tree is nil if the document cannot be read.
 	tree *manifest.Tree
 }
 
@@ -42,7 +42,7 @@ func fragments(text []byte) []fragment {
 	return found
 }
 
-// located is a value of a text, and how many lines are before its document.
+// located is a value of a text, and the number of lines before its document.
 type located struct {
 	*manifest.Tree
 
@@ -51,8 +51,8 @@ type located struct {
 
 func (l located) line() int { return l.before + l.Line }
 
-// resourcesIn returns the resources of a text, of which a document may be a list, up to
-// the first document that cannot be read.
+// resourcesIn returns the resources of a text, up to the first document that cannot be
+// read. A document may be a list.
 func resourcesIn(parts []fragment) []located {
 	var resources []located
 	for _, part := range parts {
@@ -70,8 +70,8 @@ func resourcesIn(parts []fragment) []located {
 	return resources
 }
 
-// find follows a path as admission writes them, spec.ports[0].name or
-// metadata.labels[a.b/c], as far as the text has it, and returns the line where it ends.
+// find follows a path in the form of admission, spec.ports[0].name or
+// metadata.labels[a.b/c], as far as the text has it. It returns the line where the path ends.
 func (l located) find(path string) (line int, all bool) {
 	line = l.line()
 	for path != "" {
@@ -84,7 +84,7 @@ func (l located) find(path string) (line int, all bool) {
 	return line, true
 }
 
-// step follows one step of a path, of which names may contain dots.
+// step follows one step of a path. Names may contain dots.
 func step(tree *manifest.Tree, path string) (next *manifest.Tree, line int, rest string) {
 	if bracketed, ok := strings.CutPrefix(path, "["); ok {
 		inner, rest, _ := strings.Cut(bracketed, "]")
@@ -104,26 +104,26 @@ func step(tree *manifest.Tree, path string) (next *manifest.Tree, line int, rest
 	return next, line, rest
 }
 
-// part is the text of one key of a spec, and where it begins.
+// part is the text of one key of a spec, and the line where it begins.
 type part struct {
 	file   string
 	before int
 	text   string
 }
 
-// places says where in the user's files the fields of an Application are.
+// places finds the fields of an Application in the user's files.
 type places struct {
 	file string
-	// root is the ConfigMap; its tree is nil where there is no file of it.
+	// root is the ConfigMap; its tree is nil if no file has it.
 	root located
 	// parts are those whose lines are lines of a file.
 	parts map[string]part
 }
 
-// literal is the end of a line that a literal block follows.
+// literal matches the end of a line before a literal block.
 var literal = regexp.MustCompile(`:\s*\|[0-9+-]*\s*(#.*)?$`)
 
-// placesIn finds the parts of a ConfigMap of which the text is a document of a file.
+// placesIn finds the parts of a ConfigMap that is a document of a file.
 func placesIn(file string, document fragment) places {
 	p := places{file: file, root: located{document.tree, document.before}, parts: map[string]part{}}
 	if document.tree == nil {

@@ -28,7 +28,7 @@ const documentVersion = "cli." + application.Domain + "/v1"
 type documentList[T any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Application is the one that all of them are of.
+	// Application is the one to which all items belong.
 	Application string `json:"application,omitempty"`
 	Items       []T    `json:"items"`
 }
@@ -78,8 +78,8 @@ func must(err error) {
 	}
 }
 
-// printDocument prints a value as JSON or as YAML. Where YAML would contain characters that
-// command a terminal, it prints JSON, which is YAML as well, and has escapes for them.
+// printDocument prints a value as JSON or as YAML. If YAML would contain control characters of
+// a terminal, it prints JSON, which is valid YAML and escapes them.
 func printDocument(out io.Writer, format string, value any) error {
 	if format == asYAML {
 		text, err := yaml.Marshal(value)
@@ -102,8 +102,8 @@ func printDocument(out io.Writer, format string, value any) error {
 	return err
 }
 
-// colour is that of a text on a terminal. All are of one length, plain among them, or a table
-// with colours would have other columns than one without.
+// colour is the colour of a text on a terminal. All have the same length, plain included, so
+// that colours do not shift the columns of a table.
 type colour string
 
 const (
@@ -113,7 +113,7 @@ const (
 	yellow colour = "\x1b[33m"
 )
 
-// painter colours what goes to a terminal, and nothing that goes elsewhere.
+// painter colours output to a terminal, and no other output.
 type painter struct{ on bool }
 
 // painterFor decides by the writer, and by the variables NO_COLOR and TERM.
@@ -175,7 +175,7 @@ func (t *table) print(rows ...[]cell) error {
 	return t.writer.Flush()
 }
 
-// none stands for a text that is not there, as kubectl has it.
+// none stands for a missing text, as in kubectl.
 const none = "<none>"
 
 // oneLine returns a text as one cell. An empty one would shift the columns for programs that
@@ -187,8 +187,8 @@ func oneLine(text string) string {
 	return visible(text)
 }
 
-// visible escapes, as in JSON, what a terminal would not show but do: names of managers and
-// messages are texts of others.
+// visible escapes, as in JSON, characters that a terminal would execute instead of show. The
+// names of managers and messages come from other clients.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, isInvisible) {
 		return text
@@ -217,7 +217,7 @@ func age(then, now time.Time) string {
 	return duration.HumanDuration(max(now.Sub(then), 0))
 }
 
-// agoOrNever returns "5m ago", and nothing for what never was.
+// agoOrNever returns "5m ago", and an empty text for the zero time.
 func agoOrNever(then, now time.Time) string {
 	if then.IsZero() {
 		return ""

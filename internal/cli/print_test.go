@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Colours change nothing but the colour: columns are where they are without.
+// Colours do not change the positions of columns.
 func TestColoursKeepColumns(t *testing.T) {
 	h := manyApps(t)
 	e, _, _ := h.environment()
@@ -31,7 +31,7 @@ func TestColoursKeepColumns(t *testing.T) {
 	}
 }
 
-// A file and a pipe get no colours, whatever the terminal is like.
+// A file or a pipe gets no colours, whatever the terminal supports.
 func TestColoursOnTerminalsOnly(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	if painterFor(&buffer{}).on || printers.IsTerminal(&buffer{}) {
@@ -76,7 +76,7 @@ func TestOutputFlag(t *testing.T) {
 	}
 }
 
-// What a terminal would do is written out in JSON, too, and is read as it was.
+// Control characters are also escaped in JSON, and decode to the original text.
 func TestDocumentsAreVisible(t *testing.T) {
 	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"
 	var b strings.Builder

@@ -15,13 +15,13 @@ import (
 type proposal struct {
 	id       manifest.ID
 	document map[string]any
-	// author is the manager whose fields are observed; empty if none is known.
+	// author is the manager whose fields are observed; empty if it is unknown.
 	author string
-	// unsaid: no record says what the author has written, so that defaults of the API server
-	// count as the author's, unless they are known. The note says if they are not.
+	// unsaid: no record has the fields that the author wrote. Defaults of the API server count as
+	// the author's, unless they are known. The note says if they are not.
 	unsaid bool
 	note   string
-	// left are the fields that are left out, lists those whose length is left open.
+	// left has the omitted fields, and lists the lists with an open length.
 	left  []leftOut
 	lists []string
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// propose returns an observer schema of a resource of a manifest, by what others write to
-// the live object, which is nil if there is none. Without a resource, that is what the
-// author of the live object has written, who has set more of it than others, without the
-// defaults.
+// propose returns an observer schema for a resource of a manifest. It leaves out what
+// others write to the live object, which is nil if there is none. Without a resource, the
+// schema observes what the author of the live object has written, without the defaults.
+// The author is the manager that has set most of it.
 func propose(resource, live map[string]any, defaults []schema.Path) (proposal, error) {
 	base := resource
 	if resource == nil {
@@ -36,7 +36,7 @@ func propose(resource, live map[string]any, defaults []schema.Path) (proposal, e
 	p.id = observed.ID()
 	p.weigh(observed.Values(base, live), writersOf(live))
 	if p.fromLive && p.author == "" {
-		return proposal{}, fmt.Errorf("%s has no managedFields of anybody who has set more than its status: propose from a manifest, by -f", p.id)
+		return proposal{}, fmt.Errorf("%s has managedFields for its status only: propose from a manifest, by -f", p.id)
 	}
 	for _, path := range ofServer {
 		p.leave(pathOf(strings.Split(path, ".")...), onlyServer)
@@ -45,8 +45,8 @@ func propose(resource, live map[string]any, defaults []schema.Path) (proposal, e
 	return p.proposal, nil
 }
 
-// lastApplied returns what kubectl apply has applied, without the namespace, nil if it has
-// not. By managedFields, kubectl is the author of what defaults have filled in as well.
+// lastApplied returns the object that kubectl apply has applied, without the namespace. It is
+// nil for other objects. In managedFields, kubectl is the author of defaults as well.
 func lastApplied(live map[string]any) map[string]any {
 	var resource map[string]any
 	if json.Unmarshal([]byte(annotationsOf(live)[corev1.LastAppliedConfigAnnotation]), &resource) != nil {
@@ -61,10 +61,10 @@ const (
 	onlyServer   = "only the server sets it"
 	notSettable  = "of the metadata, an Application sets labels and annotations only"
 	ofAgent      = "the agent sets it"
-	ofStatus     = "values of a Secret do not belong into the status, which whoever may read ConfigMaps can see"
+	ofStatus     = "values of a Secret do not belong in the status, which all users who may read ConfigMaps can see"
 	ofScheduler  = "the scheduler sets it"
-	ofKubectl    = "kubectl keeps there what it has applied"
-	ofDefaults   = "the API server fills it in if nobody says it"
+	ofKubectl    = "kubectl stores there what it has applied"
+	ofDefaults   = "the API server fills it in if no client sets it"
 	notNecessary = "the namespace is that of the Application"
 )
 
@@ -75,7 +75,7 @@ type proposer struct {
 	live     map[string]any
 	fromLive bool
 	defaults []schema.Path
-	// reasons are those for which values are left out, by their places.
+	// reasons has why values are left out, by their places.
 	reasons map[string]string
 	// paths are those of places in the live object.
 	paths map[string]schema.Path
@@ -85,7 +85,7 @@ func (p *proposer) leave(path schema.Path, reason string) {
 	p.left = append(p.left, leftOut{path, reason})
 }
 
-// weigh finds the author, and the reasons for which values are left out.
+// weigh finds the author, and the reasons to leave out values.
 func (p *proposer) weigh(values []schema.Value, writers []writer) {
 	counts := make([]int, len(writers))
 	writes := make([][]bool, len(values)) // by value, and then by writer
@@ -115,7 +115,7 @@ func (p *proposer) weigh(values []schema.Value, writers []writer) {
 	}
 }
 
-// reason returns that for which a value is left out, empty if it is observed.
+// reason returns why a value is left out, empty if it is observed.
 func (p *proposer) reason(place schema.Path, writers []writer, writes []bool, author int) string {
 	if reason := p.unfit(place); reason != "" {
 		return reason
@@ -182,7 +182,6 @@ func (p *proposer) unfitMetadata(path schema.Path) string {
 // nothing stands for a place that is not observed: a nil is an observed value.
 type nothing struct{}
 
-// node returns what is observed at a place.
 func (p *proposer) node(here sighted, place schema.Path) any {
 	switch document := here.document.(type) {
 	case nil:
@@ -235,7 +234,7 @@ func (p *proposer) list(here sighted, items []any, place schema.Path) any {
 	least := len(observed)
 	if !p.fromLive {
 		least = len(items)
-		live, _ := along(p.live, p.livePath(place)).([]any)
+		live, _ := schema.ValueAt(p.live, p.livePath(place)).([]any)
 		others = others || len(live) > len(items)
 	}
 	most := least
@@ -246,10 +245,10 @@ func (p *proposer) list(here sighted, items []any, place schema.Path) any {
 	return append(observed, map[string]any{schema.MinLengthKey: int64(least), schema.MaxLengthKey: int64(most)})
 }
 
-// elements returns those that are observed, and whether others have added some. One
-// that is not observed keeps its place where the manifest has it, or the index says
-// which is which; else it may come and go. A plain value cannot hold a place: it ends
-// the list.
+// elements returns the observed elements, and whether others have added some. An element
+// that is not observed keeps its place if the manifest has it, or if elements are found
+// by their index. Any other may come and go. A plain value cannot keep a place, so it
+// ends the list.
 func (p *proposer) elements(here sighted, items []any, place schema.Path) (observed []any, others bool) {
 	last := 0
 	for i := range items {

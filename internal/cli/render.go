@@ -18,13 +18,13 @@ func newRenderCommand(e *environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "render -f FILE",
 		Short: "Show what the webhook makes of an Application, without a cluster",
-		Long: `Show the ConfigMap that would be stored if the Applications of a file were created: the
-function that the webhook calls is called here. Mistakes and warnings are printed with the
-lines where they are. What only a cluster knows is not looked at: the kinds that it has,
-what is stored already, and the rights of the user.
+		Long: `Show the ConfigMap that would be stored if the Applications of a file were created. The
+command calls the same function as the webhook. It prints mistakes and warnings with their
+lines. It does not check what only a cluster knows: its kinds, the objects that exist
+already, and the rights of the user.
 
-A file without Applications is taken for a manifest, of which an Application is made, with
-an observer schema from another file if there is one.
+A file without Applications is read as a manifest. The command makes an Application of it,
+with the observer schema of another file if you name one.
 
 The exit status is 2 if the webhook would refuse anything.`,
 		Example: `  # Is it right?
@@ -42,7 +42,6 @@ The exit status is 2 if the webhook would refuse anything.`,
 	return command
 }
 
-// rendering are the flags of render.
 type rendering struct {
 	filename, observerSchema, name string
 	output                         outputFlag
@@ -75,7 +74,7 @@ func (r rendering) run(e *environment) error {
 
 func (r rendering) drafts(e *environment) ([]draft, error) {
 	if r.filename == "" {
-		return nil, errors.New("what is to be rendered is missing: name a file by -f")
+		return nil, errors.New("nothing to render: name a file by -f")
 	}
 	file, err := readFile(e.In, r.filename)
 	if err != nil {
@@ -83,7 +82,7 @@ func (r rendering) drafts(e *environment) ([]draft, error) {
 	}
 	if file.isApplications() {
 		if r.observerSchema != "" || r.name != "" {
-			return nil, fmt.Errorf("%s has an Application, which says its name and its observer schema itself: leave out --name and --observer-schema", file.name)
+			return nil, fmt.Errorf("%s has an Application, which has its own name and observer schema: leave out --name and --observer-schema", file.name)
 		}
 		drafts, leftOut, err := file.applications()
 		for _, other := range leftOut {

@@ -55,10 +55,10 @@ data:
         observer_schema_list_max_length: 1
 `
 
-// What is printed is what the webhook would store: the same function makes it.
+// The output equals what the webhook would store: both use the same function.
 func TestRender(t *testing.T) {
 	out, says, status := invoke(t, map[string]string{"web.yaml": applicationFile}, "render", "-f", "web.yaml")
-	if says != "web.yaml:1: left out, as it is no Application: v1 Namespace demo\n" || status != 0 {
+	if says != "web.yaml:1: left out, not an Application: v1 Namespace demo\n" || status != 0 {
 		t.Errorf("%d: %s", status, says)
 	}
 	var got, want corev1.ConfigMap
@@ -69,7 +69,7 @@ func TestRender(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, got)
 }
 
-// Each mistake is told with its line, in whatever file it is.
+// Each mistake is reported with its line, in the file that contains it.
 func TestRenderPlaces(t *testing.T) {
 	for _, c := range []struct {
 		why, old, new string
@@ -105,7 +105,8 @@ func TestRenderPlaces(t *testing.T) {
 	}
 }
 
-// In texts that are not written as they are, a mistake is where they begin.
+// In folded or quoted strings, and in JSON, a mistake is reported at the beginning of the
+// string.
 func TestRenderPlacesInOtherTexts(t *testing.T) {
 	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}}\ndata:\n"
 	for why, text := range map[string]string{
@@ -122,8 +123,8 @@ func TestRenderPlacesInOtherTexts(t *testing.T) {
 	}
 }
 
-// Of a manifest and an observer schema an Application is made, and the lines are those
-// of the two files.
+// A manifest and an observer schema become an Application, and mistakes have the lines of the
+// two files.
 func TestRenderOfAManifest(t *testing.T) {
 	files := map[string]string{"web.yaml": service, "schema.yaml": serviceSchema}
 	out, says, status := invoke(t, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")

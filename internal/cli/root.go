@@ -1,8 +1,8 @@
-// Package cli has the commands of kubectl krake: how Applications are, what differs on
-// their clusters and who has changed it, and what an operator does about that.
+// Package cli has the commands of kubectl krake. They show the state of Applications, what
+// differs on their clusters, and who has changed it, and let an operator act on that.
 //
-// They read and write as the user, with the flags and the words of kubectl. Nothing is
-// computed otherwise than by webhook and agent: the same functions are called.
+// They read and write as the user, with the flags and the terms of kubectl. They call the
+// same functions as webhook and agent.
 package cli
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Further returns a command of another package. It reaches the hub as the flags of kubectl say.
+// Further returns a command of another package. It connects to the hub by the flags of kubectl.
 type Further func(hub func() (*rest.Config, error), out io.Writer) *cobra.Command
 
 // NewCommand returns the command "kubectl krake", which prints to the streams. [Fail] prints
@@ -28,7 +28,7 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	e.hub = e.newFlags()
 	root := &cobra.Command{
 		Use:   "krake",
-		Short: "Look at Applications, at what differs on their clusters, and at who has changed it",
+		Short: "Show Applications, what differs on their clusters, and who has changed it",
 		Annotations: map[string]string{
 			cobra.CommandDisplayNameAnnotation: "kubectl krake",
 		},
@@ -54,7 +54,7 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 func newVersionCommand(e *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Show which version of this program it is, and of which Applications it knows",
+		Short: "Show the version of this program, and the format of Applications that it knows",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			info, _ := debug.ReadBuildInfo()

@@ -17,7 +17,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// schemaFlags are those of the command schema.
 type schemaFlags struct {
 	propose               bool
 	filename, path, named string
@@ -29,27 +28,26 @@ func newSchemaCommand(e *environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:               "schema (NAME | --explain PATH NAME | --propose KIND/NAME | --propose -f FILE)",
 		ValidArgsFunction: e.completeNames,
-		Short:             "Show the observer schemas of an Application, propose one, or tell why a field is observed",
-		Long: `Show the observer schemas of an Application as they are carried out: the user's, and one
-by default for each other resource of its manifest.
+		Short:             "Show the observer schemas of an Application, propose one, or explain why a field is observed",
+		Long: `Show the observer schemas of an Application that are in effect: the user's, and a default
+one for each other resource of its manifest.
 
-With --explain, tell why a field of its objects is or is not observed.
+With --explain, explain why a field of its objects is or is not observed.
 
-With --propose, print an observer schema of an object on the cluster that leaves out
-what others than its author write, and what only the server sets, with the reasons as
-comments. The author is the manager that has set the most of it. Of an object that was
-applied, it observes what was applied. Of one that was created or updated otherwise, no
-record tells defaults of the API server from what the author wrote: the API server is
-asked, by dry runs that create nothing and take the right to create such an object. With
--f, it observes what the resources of a manifest say, but for what others write to their
-objects.`,
+With --propose, print an observer schema for an object on the cluster. It leaves out
+fields that other managers than the author write, and fields that only the server sets,
+with the reasons as comments. The author is the manager that has set most of the fields.
+For an object that was applied, it observes the applied fields. For any other object, the
+command asks the API server which fields are defaults, with dry runs that create nothing.
+That takes the right to create such an object. With -f, it observes the fields of the
+resources of a manifest, except those that others write to their objects.`,
 		Example: `  # What is observed?
   kubectl krake schema web
 
   # Why are the replicas not observed?
   kubectl krake schema web --explain spec.replicas
 
-  # An observer schema of what is there
+  # An observer schema of an existing object
   kubectl krake schema --propose deployment/web`,
 		Args: func(command *cobra.Command, arguments []string) error {
 			if len(arguments) > 1 {
@@ -63,8 +61,8 @@ objects.`,
 	}
 	command.Flags().BoolVar(&flags.propose, "propose", false, "propose an observer schema of an object, as deployment/web, or of a manifest")
 	command.Flags().StringVarP(&flags.filename, "filename", "f", "", "manifest to propose observer schemas of, - for the standard input")
-	command.Flags().StringVar(&flags.path, "explain", "", "field to tell of, as spec.ports[0].nodePort")
-	command.Flags().StringVar(&flags.named, "object", "", "with --explain, tell of one object only, as deployment/web")
+	command.Flags().StringVar(&flags.path, "explain", "", "field to explain, as spec.ports[0].nodePort")
+	command.Flags().StringVar(&flags.named, "object", "", "with --explain, explain one object only, as deployment/web")
 	flags.output.addTo(command, asYAML, asJSON)
 	e.target.addFlags(command.Flags())
 	return command
@@ -74,13 +72,13 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 	one := len(arguments) == 1
 	switch {
 	case f.propose && f.path != "":
-		return errors.New("--propose and --explain are two things: use one of them")
+		return errors.New("--propose and --explain exclude each other: use one of them")
 	case !f.propose && f.filename != "":
 		return errors.New("-f names a manifest to propose a schema of: add --propose")
 	case f.propose && one == (f.filename != ""):
-		return errors.New("what is to be looked at is missing: name an object as KIND/NAME, or a manifest by -f, and not both")
+		return errors.New("nothing to propose a schema for: name an object as KIND/NAME, or a manifest by -f, and not both")
 	case (f.propose || f.path != "") && f.output.value == asJSON:
-		return errors.New("--propose and --explain print comments and sentences, which JSON has not: leave out -o json")
+		return errors.New("--propose and --explain print comments and sentences, which JSON cannot have: leave out -o json")
 	case f.propose && one:
 		return proposeOf(ctx, e, arguments[0])
 	case f.propose:
@@ -93,7 +91,6 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 	return printSchemas(ctx, e, arguments[0], f.output.value)
 }
 
-// printSchemas prints the mangled observer schemas.
 func printSchemas(ctx context.Context, e *environment, name, format string) error {
 	stored, err := e.getReadable(ctx, name)
 	if err != nil {
@@ -139,7 +136,6 @@ func explain(ctx context.Context, e *environment, name, text, named string) erro
 	return nil
 }
 
-// proposeOf proposes a schema of an object on the cluster.
 func proposeOf(ctx context.Context, e *environment, named string) error {
 	kind, name, err := kindName(named)
 	if err != nil {
@@ -160,7 +156,7 @@ func proposeOf(ctx context.Context, e *environment, named string) error {
 		return err
 	}
 	if live == nil {
-		return fmt.Errorf("there is no %s %s in namespace %s: name one that is there, or propose from a manifest, by -f", mapping.GroupVersionKind.Kind, name, namespace)
+		return fmt.Errorf("there is no %s %s in namespace %s: name an existing one, or propose from a manifest, by -f", mapping.GroupVersionKind.Kind, name, namespace)
 	}
 	proposal, err := propose(lastApplied(live), live, nil)
 	if err == nil {
@@ -172,7 +168,6 @@ func proposeOf(ctx context.Context, e *environment, named string) error {
 	return printProposal(e.Out, proposal)
 }
 
-// proposeFor proposes schemas of the resources of a manifest.
 func proposeFor(ctx context.Context, e *environment, filename string) error {
 	file, err := readFile(e.In, filename)
 	if err != nil {
@@ -198,7 +193,7 @@ func proposeFor(ctx context.Context, e *environment, filename string) error {
 			return err
 		}
 		if live == nil {
-			fmt.Fprintln(e.ErrOut, oneLine(id.String()+": it is not on the cluster, so that nothing is known of what others write"))
+			fmt.Fprintln(e.ErrOut, oneLine(id.String()+": it is not on the cluster, so it is unknown which fields others write"))
 		}
 		proposal, err := propose(resource, live, nil)
 		if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Of a live object, what its author has set; of a manifest, all but what others write.
+// The proposal for a live object has the fields that its author has set. The proposal for a
+// manifest has all fields but those that others write.
 func TestPropose(t *testing.T) {
 	for _, c := range []struct{ why, resource, live, want string }{
 		{"what is on the cluster", "", scaled, `
@@ -162,9 +163,9 @@ data: {password: aHVudGVyMg==}
 `, `
 # Observer schema of v1 Secret web: of what kubectl has set.
 # not observed, as only the server sets it: metadata.managedFields
-# not observed, as values of a Secret do not belong into the status, which whoever may read ConfigMaps can see: data
+# not observed, as values of a Secret do not belong in the status, which all users who may read ConfigMaps can see: data
 # not observed, as the agent sets it: metadata.annotations["krake.dev/owner"]
-# not observed, as kubectl keeps there what it has applied: metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]
+# not observed, as kubectl stores there what it has applied: metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]
 # not observed, as of the metadata, an Application sets labels and annotations only: metadata.finalizers
 # not observed, as the namespace is that of the Application: metadata.namespace
 apiVersion: v1
@@ -187,7 +188,7 @@ type: null
 			got := proposed(t, resource, live)
 			check.Equal(t, "proposal", strings.TrimPrefix(c.want, "\n"), got)
 			if c.resource != "" {
-				prepared(t, c.resource, got) // the webhook takes it
+				prepared(t, c.resource, got) // the webhook accepts it
 			}
 		})
 	}
@@ -202,8 +203,7 @@ func proposed(t *testing.T, resource, live map[string]any) string {
 	return text
 }
 
-// What is left out is what others write: with the proposal, nothing differs that they
-// have changed.
+// The proposal omits fields that others write: with it, their changes are no differences.
 func TestProposalEndsTheDrift(t *testing.T) {
 	live := markedAs("web", "1", parsed(t, scaled))
 	differs := func(observerSchema string) bool {
@@ -255,7 +255,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The schema of an object is found among others, and a hook told from it.
+// The schema of an object is found among others, and distinguished from a hook.
 func TestExplainAmongOthers(t *testing.T) {
 	app := admittedOf(t, service+"---"+deployment, serviceSchema+"---"+deploymentSchema, application.HooksAnnotation, "complete")
 	expected := expectedOf(t, app)

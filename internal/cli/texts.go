@@ -16,8 +16,8 @@ import (
 // hidden stands for a value that is not shown.
 const hidden = "***"
 
-// sight is what is shown of the objects of a kind: values that may be secrets only if they are
-// asked for (private).
+// sight decides which values of a kind are shown. Values that may be secrets are shown only
+// if the user asks for them (private).
 type sight struct {
 	kind    string
 	private bool
@@ -28,7 +28,7 @@ func (s sight) hides(path schema.Path, value any) bool {
 	return value != nil && !isIdentity(path) && (!s.private || s.kind == "Secret") && status.IsPrivate(s.kind, path, value)
 }
 
-// shown returns a value on one line, without what is hidden of it.
+// shown returns a value on one line, without its hidden parts.
 func (s sight) shown(path schema.Path, value any) string {
 	_, value = s.conceal(path, nil, value)
 	return plainText(value)
@@ -64,24 +64,9 @@ func below(path schema.Path, field string, index int) schema.Path {
 	return append(slices.Clip(path), schema.Step{Field: field, Index: index})
 }
 
-// isBelow reports whether a path is another one, or leads on from it.
+// isBelow reports whether a path is equal to another one, or below it.
 func isBelow(path, above schema.Path) bool {
 	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
-}
-
-// along returns the value at a path, nil if there is none.
-func along(value any, path schema.Path) any {
-	for _, step := range path {
-		switch parent := value.(type) {
-		case map[string]any:
-			value = parent[step.Field]
-		case []any:
-			value = elementAt(parent, step.Index)
-		default:
-			return nil
-		}
-	}
-	return value
 }
 
 func isIdentity(path schema.Path) bool {
@@ -110,7 +95,7 @@ func (s sight) hide(path schema.Path, value, other any, mark string) any {
 		others, _ := other.([]any)
 		others, _ = schema.Elements(others)
 		elements, _ := schema.Elements(value)
-		items := slices.Clone(value) // with what a projection says of the length
+		items := slices.Clone(value) // with the length of a projection
 		for i, element := range elements {
 			items[i] = s.hide(below(path, "", i), element, elementAt(others, i), mark)
 		}
@@ -143,8 +128,8 @@ func elementAt(items []any, i int) any {
 	return nil
 }
 
-// legible returns a projection without the nulls and lengths that are for programs. Of a list
-// it says how many elements are not observed.
+// legible returns a projection without the nulls and lengths that are for programs. For a
+// list it adds how many elements are not observed.
 func legible(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

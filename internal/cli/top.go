@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// topInterval is how often the view is drawn at most, and ages are counted on.
+// topInterval is the interval in which the view is drawn at most, and ages are updated.
 const topInterval = time.Second
 
 func newTopCommand(e *environment) *cobra.Command {
@@ -26,12 +26,12 @@ func newTopCommand(e *environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show which Applications drift most, live",
-		Long: `Show which Applications drift most, live: sorted by how often anything has drifted, as
-far as their histories have room for it. OPEN is how many fields differ now, and are
-left as they are; LAST DRIFT, OBJECT, BY and FIELDS are of the drift that was seen last.
+		Long: `Show which Applications drift most, live, sorted by the number of drifts in their
+histories. OPEN is how many fields differ now, and are not repaired. LAST DRIFT, OBJECT,
+BY and FIELDS describe the latest drift.
 
-It is refreshed as Applications change, until it is interrupted. With --once, and where
-the output is no terminal, it is printed once.`,
+The view is refreshed as Applications change, until you interrupt it. With --once, and if
+the output is not a terminal, it is printed once.`,
 		Example: `  kubectl krake top -A
   kubectl krake top -A --once | head`,
 		Args:              noArguments,
@@ -102,7 +102,7 @@ func lastDrift(i item, now time.Time) []cell {
 	return textCells(agoOrNever(drift.Seen.Time, now), objectText(drift.Object, i.stored.Namespace), byWhom(drift), strings.Join(paths, ", "))
 }
 
-// screen is what is drawn on a terminal.
+// screen is the view on a terminal.
 type screen struct {
 	*environment
 
@@ -112,7 +112,7 @@ type screen struct {
 	// asked is when the heartbeats were read last.
 	asked time.Time
 	drawn string
-	// height is that of the terminal, in lines.
+	// height is the height of the terminal, in lines.
 	height func() int
 }
 
@@ -124,8 +124,8 @@ func (s *screen) changed(ctx context.Context, c change) error {
 	return nil
 }
 
-// looked draws the screen, if it has changed. What changes many times in a second is not drawn
-// as often.
+// looked draws the screen if it has changed. The interval limits how often it draws frequent
+// changes.
 func (s *screen) looked(ctx context.Context) error {
 	items, now := s.known.items(), s.now()
 	if now.Sub(s.asked) >= beatsInterval {
@@ -145,15 +145,14 @@ func (s *screen) looked(ctx context.Context) error {
 	return nil
 }
 
-// clearScreen has a terminal begin at the top, forget what is below, and cut lines that
-// are longer than it is wide: there is room for as many lines as it is high. wrapLines
-// has it go back to wrapping them.
+// clearScreen moves a terminal to its top, clears it, and makes it cut long lines, so that
+// each line takes one row. wrapLines makes it wrap them again.
 const (
 	clearScreen = "\x1b[H\x1b[2J\x1b[?7l"
 	wrapLines   = "\x1b[?7h"
 )
 
-// height returns that of the terminal, or a traditional one if it is not known.
+// height returns the height of the terminal, or a default if it is unknown.
 func height(out io.Writer) int {
 	if file, ok := out.(interface{ Fd() uintptr }); ok {
 		if _, lines, err := term.GetSize(int(file.Fd())); err == nil && lines > 0 {

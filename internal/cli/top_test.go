@@ -21,8 +21,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// What is drawn fits the terminal, is drawn at once, and again only when there is
-// anything new to see.
+// The view fits the terminal. It is drawn at once, and again only if it changes.
 func TestViewDraws(t *testing.T) {
 	h := manyApps(t)
 	e, out, _ := h.environment()
@@ -55,7 +54,7 @@ func TestViewDraws(t *testing.T) {
 	step("time goes on", 3, v.looked)
 }
 
-// The heartbeats are not read each time something is drawn.
+// Drawing does not read the heartbeats each time.
 func TestViewSparesTheHub(t *testing.T) {
 	h := manyApps(t)
 	e, _, _ := h.environment()

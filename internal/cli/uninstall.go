@@ -21,19 +21,19 @@ func newUninstallCommand(e *environment) *cobra.Command {
 	var check bool
 	command := &cobra.Command{
 		Use:   "uninstall --check",
-		Short: "Tell what keeps an uninstall from being clean, and in which order to go about it",
-		Long: "Tell what keeps an uninstall from being clean, and in which order to go about it. Nothing is changed. " +
-			"An Application that is deleted when its agent is gone waits for ever, and so does its namespace. " +
-			"Exit status 0: nothing is in the way, 1: something is, 2: it could not be found out.",
+		Short: "Show what blocks a clean uninstall, and the order of the steps",
+		Long: "Show what blocks a clean uninstall, and the order of the steps. The command changes nothing. " +
+			"An Application that you delete after its agent is gone waits for ever, and so does its namespace. " +
+			"Exit status 0: nothing blocks the uninstall, 1: something does, 2: the check was not possible.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !check {
-				return errors.New("nothing is uninstalled by this command: with --check it tells what is to be done before, and in which order")
+				return errors.New("this command does not uninstall: add --check to see what to do before, and in which order")
 			}
 			return checkUninstall(command.Context(), e)
 		},
 	}
-	command.Flags().BoolVar(&check, "check", false, "tell what is in the way")
+	command.Flags().BoolVar(&check, "check", false, "show what blocks an uninstall")
 	return command
 }
 
@@ -77,15 +77,15 @@ func enrolled(ctx context.Context, e *environment) ([]string, error) {
 	return sets.List(clusters), nil
 }
 
-// remain is an Application that is in the way of an uninstall.
+// remain is an Application that blocks an uninstall.
 type remain struct {
 	item
 
-	// stuck is why it would not go, and what to do; "" if it goes when it is deleted.
+	// stuck is why its deletion would not end, and the remedy; "" if it would.
 	stuck string
 }
 
-// remains is what keeps an uninstall from being clean.
+// remains has what blocks a clean uninstall.
 type remains struct {
 	applications []remain
 	// free are those that no agent holds: they go with their namespaces, or stay as
@@ -117,13 +117,13 @@ func stuckBy(i item, beats heartbeats, now time.Time) string {
 		if silence := beats.silence(cluster, now); silence != "" {
 			first := ""
 			if !i.isDeleted() && cluster == application.ClusterOf(i.stored) {
-				first = "delete the Application, and then " // what lives there cannot be given up
+				first = "delete the Application, and then " // the objects of an Application that is not deleted cannot be given up
 			}
 			return fmt.Sprintf("%s, or, if it is lost, %sleave what it has there: annotation %s=%s", silence, first, application.ForceDeleteAnnotation, cluster)
 		}
 	}
 	if others := slices.DeleteFunc(slices.Clone(i.stored.Finalizers), application.IsOurFinalizer); len(others) > 0 {
-		return "finalizers of somebody else keep it: " + strings.Join(others, ", ")
+		return "finalizers of other controllers block it: " + strings.Join(others, ", ")
 	}
 	if i.app != nil && i.app.Status.State == application.StateDegraded && i.isDeleted() {
 		return "its shutdown was given up: see kubectl krake describe " + i.stored.Name + " --namespace " + i.stored.Namespace
@@ -185,7 +185,7 @@ func (r remains) printHeld(out io.Writer, p painter) error {
 
 const deleteInstallation = "kubectl delete -k with the folder that was applied, as manifests/overlays/default"
 
-// steps returns what is to be done, in the order in which it is clean.
+// steps returns the steps of a clean uninstall, in their order.
 func (r remains) steps() []string {
 	var fronts, stuck, live []string
 	for _, a := range r.applications {

@@ -53,7 +53,7 @@ func newEnrolments(t *testing.T, clusters []string, configMaps ...*corev1.Config
 	return e
 }
 
-// on is an Application that runs on a cluster.
+// on returns an Application that runs on a cluster.
 func on(t *testing.T, cluster, name string, annotations ...string) *corev1.ConfigMap {
 	t.Helper()
 	return recorded(t, admitted(t, created(name, append(annotations, application.ClusterAnnotation, cluster)...)), nil)
@@ -89,7 +89,7 @@ func TestUninstallIsClean(t *testing.T) {
 	}
 }
 
-// A cluster that is enrolled is in the way, although nothing is on it.
+// An enrolled cluster blocks the removal, even if it has no Applications.
 func TestUninstallWithClusters(t *testing.T) {
 	out, _, err := run(t, newEnrolments(t, []string{"east"}).hub, newUninstallCommand, "--check")
 	const want = "1 cluster is enrolled: east\n\nIn this order:\n" +
@@ -100,7 +100,7 @@ func TestUninstallWithClusters(t *testing.T) {
 	}
 }
 
-// What could not be found out is never taken for nothing.
+// An unknown state is never taken for an empty one.
 func TestUninstallCheckFails(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("may not"))
 	for _, c := range []struct {
@@ -127,5 +127,5 @@ func TestUninstallCheckFails(t *testing.T) {
 		}
 	})
 	_, _, err := run(t, newHub(t), newUninstallCommand)
-	check.Fails(t, "without --check", err, "nothing is uninstalled by this command")
+	check.Fails(t, "without --check", err, "this command does not uninstall")
 }

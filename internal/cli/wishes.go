@@ -26,9 +26,9 @@ func (w *wish) warn(format string, arguments ...any) {
 	w.warnings = append(w.warnings, fmt.Sprintf(format, arguments...))
 }
 
-// wisher decides what to write, by what is stored.
+// wisher decides what to write, by the stored Application.
 type wisher struct {
-	// looks: application reads which objects are held.
+	// looks: application needs to know which objects are held.
 	looks bool
 	// application decides for the Application as a whole, object for one of its live objects.
 	application func(i item) (wish, error)
@@ -40,8 +40,8 @@ func holdWisher(until, now time.Time) wisher {
 	held := wish{annotations: map[string]any{application.HoldUntilAnnotation: asked}, done: "held until " + asked}
 	return wisher{
 		application: func(i item) (wish, error) {
-			if err := refuseGoing(i, "a hold"); err != nil {
-				return wish{}, err
+			if i.isDeleted() {
+				return wish{}, errGoing("a hold")
 			}
 			return held, nil
 		},
@@ -51,7 +51,7 @@ func holdWisher(until, now time.Time) wisher {
 	}
 }
 
-// holdObject refuses a hold that the agent would not count, and warns of one that it would
+// holdObject refuses a hold that would have no effect, and warns of one that the agent would
 // shorten.
 func holdObject(w wish, app *application.Application, id manifest.ID, live map[string]any, until, now time.Time) (wish, error) {
 	self, err := manifest.Identify(live)
@@ -64,11 +64,11 @@ func holdObject(w wish, app *application.Application, id manifest.ID, live map[s
 		return wish{}, fmt.Errorf("annotation %s of the Application is deny, so that a hold on one of its objects does not count: hold the whole Application (kubectl krake hold %s)",
 			application.HoldAnnotation, app.Name)
 	case !application.Marks(app.NamespacedName, app.UID, self).Prove(live):
-		return wish{}, fmt.Errorf("its annotation %s does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflict (kubectl krake describe %s)",
+		return wish{}, fmt.Errorf("its annotation %s does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflicted (kubectl krake describe %s)",
 			application.OwnerAnnotation, app.Name)
 	}
 	if app.Wishes.Mode != application.Enforce {
-		w.warn("mode %s reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
+		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
 	}
 	at := slices.IndexFunc(app.Status.Objects, func(object application.ObjectStatus) bool {
 		return isNamesake(object.ID, id) && cmp.Or(object.Namespace, app.Namespace) == cmp.Or(id.Namespace, app.Namespace)
@@ -92,8 +92,8 @@ func holdObject(w wish, app *application.Application, id manifest.ID, live map[s
 
 func suspendWisher() wisher {
 	return wisher{application: func(i item) (wish, error) {
-		if err := refuseGoing(i, "mode suspend"); err != nil {
-			return wish{}, err
+		if i.isDeleted() {
+			return wish{}, errGoing("mode suspend")
 		}
 		if i.stored.Annotations[application.ModeAnnotation] == string(application.Suspend) {
 			return wish{done: "suspended already"}, nil
@@ -102,19 +102,12 @@ func suspendWisher() wisher {
 	}}
 }
 
-// refuseGoing refuses what has no effect on an Application that is being deleted.
-func refuseGoing(i item, what string) error {
-	if i.isDeleted() {
-		return errGoing(what)
-	}
-	return nil
-}
-
+// errGoing refuses a setting that has no effect on an Application that is being deleted.
 func errGoing(what string) error {
 	return fmt.Errorf("it is being deleted, and %s does not keep its objects: annotation %s=%s does", what, application.DeletionPolicyAnnotation, application.Orphan)
 }
 
-// resumeWisher removes what keeps an agent from repairing.
+// resumeWisher removes the annotations that stop repairs.
 func resumeWisher(now time.Time) wisher {
 	return wisher{
 		looks: true,
@@ -147,8 +140,8 @@ func resumeWisher(now time.Time) wisher {
 	}
 }
 
-// takenOff removes those of the annotations that are there. If they had no effect, it does not
-// say that anything was resumed.
+// takenOff removes the existing ones of the annotations. If they had no effect, it does not
+// report that anything was resumed.
 func takenOff(annotations map[string]string, now time.Time, names ...string) wish {
 	w := wish{annotations: map[string]any{}, done: "neither held nor suspended"}
 	ended := false
@@ -170,8 +163,8 @@ func takenOff(annotations map[string]string, now time.Time, names ...string) wis
 	return w
 }
 
-// untilOf returns the time that the flags --for and --until say. Until is a time as in
-// RFC 3339, or that of a clock: the next time that the clock shows it.
+// untilOf returns the time of the flags --for and --until. Until is a time as in RFC 3339, or
+// a time of day: the next time that the local clock shows it.
 func untilOf(duration time.Duration, until string, now time.Time) (time.Time, error) {
 	if until == "" {
 		if duration < time.Second {
@@ -203,7 +196,7 @@ type subject struct {
 	object       string // KIND/NAME
 }
 
-// subjectOf reads the arguments, of which those with a slash are objects.
+// subjectOf parses the arguments. Those with a slash are objects.
 func subjectOf(arguments []string, selector string) (subject, error) {
 	s := subject{selector: selector}
 	for _, argument := range arguments {

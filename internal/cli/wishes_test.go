@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// text gives what a wish comes to.
+// text returns the result of a wish as a text.
 func (w wish) text(err error) string {
 	if err != nil {
 		return "refused: " + err.Error()
@@ -37,7 +37,7 @@ func (w wish) text(err error) string {
 	return text
 }
 
-// liveWeb is the Deployment of the Application web, as its agent has marked it.
+// liveWeb returns the Deployment of the Application web, as its agent has marked it.
 func liveWeb(app *application.Application, annotations ...string) map[string]any {
 	marks := map[string]any{}
 	for name, value := range application.Marks(app.NamespacedName, app.UID, idOf("Deployment", "web")).Annotations {
@@ -92,7 +92,7 @@ func TestWishesOfApplications(t *testing.T) {
 	}
 }
 
-// Whoever resumes an Application is told of what may be held all the same.
+// A user who resumes an Application gets a warning about objects that may still be held.
 func TestResumeTellsOfObjects(t *testing.T) {
 	for _, c := range []struct {
 		why    string
@@ -157,11 +157,11 @@ func TestHoldsOfObjects(t *testing.T) {
 		},
 		{
 			why: "somebody else's object", lasts: time.Hour, strange: true,
-			want: "refused: its annotation krake.dev/owner does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflict (kubectl krake describe web)",
+			want: "refused: its annotation krake.dev/owner does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflicted (kubectl krake describe web)",
 		},
 		{
 			why: "nothing is repaired", lasts: time.Hour, annotations: []string{mode, "observe"},
-			want: "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z; warning: mode observe reverts nothing as it is, so that there is nothing to hold until it is taken off (kubectl krake resume web)",
+			want: "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z; warning: in mode observe the agent reverts nothing, so this hold has no effect until the mode is removed (kubectl krake resume web)",
 		},
 	} {
 		stored := recorded(t, admitted(t, created("web", c.annotations...)), func(app *application.Application) { app.Status.Objects[0].Hold = c.former })
@@ -256,7 +256,7 @@ func TestInInventory(t *testing.T) {
 	for _, c := range []struct{ why, kind, group, name, want string }{
 		{"held", "Deployment", "apps", "web", "apps/v1 Deployment demo/web"},
 		{"a kind of another group", "Deployment", "example.org", "web", "the Application web has no object deployment/web: it has deployment/web, service/web, service/both, service/both"},
-		{"in two namespaces", "Service", "", "both", "the Application has 2 objects service/both, in several namespaces: annotate the one that is meant by kubectl, with krake.dev/hold-until"},
+		{"in two namespaces", "Service", "", "both", "the Application has 2 objects service/both, in several namespaces: annotate the one that you mean with kubectl: krake.dev/hold-until"},
 	} {
 		id, err := inInventory(app, c.kind, c.group, c.name)
 		got := id.String()
@@ -270,7 +270,7 @@ func TestInInventory(t *testing.T) {
 	check.Fails(t, "nothing applied", err, "has no object yet")
 }
 
-// Wishes become patches: what was read stays as it was.
+// Wishes become patches, and the Application that was read stays unchanged.
 func TestWishesLeaveTheStoredAlone(t *testing.T) {
 	stored := created("web", application.ModeAnnotation, "suspend")
 	before := maps.Clone(stored.Annotations)

@@ -25,7 +25,7 @@ import (
 
 const (
 	patience = 30 * time.Second
-	// haste is by how much the clock of live kinds is too fast.
+	// haste is the factor by which the clock of live kinds is too fast.
 	haste = 5
 )
 
@@ -37,15 +37,14 @@ type live struct {
 	log   chan string
 }
 
-// newLive follows the definitions as whoever the configuration names, until the
-// test ends.
+// newLive follows the definitions as the user of the configuration, until the test ends.
 func newLive(t *testing.T, config *rest.Config) *live {
 	t.Helper()
 	l := &live{woken: make(chan types.NamespacedName, 1000), log: make(chan string, 1000)}
 	client, definitions := discovery.NewDiscoveryClientForConfigOrDie(config), metadata.NewForConfigOrDie(config)
 	began := time.Now()
 	l.Kinds = NewKinds(client, func(owner types.NamespacedName, after time.Duration) {
-		time.AfterFunc(after/haste, func() { l.woken <- owner }) // as the queue does
+		time.AfterFunc(after/haste, func() { l.woken <- owner }) // like the queue
 	}, func() time.Time { return began.Add(haste * time.Since(began)) })
 	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -60,7 +59,7 @@ func newLive(t *testing.T, config *rest.Config) *live {
 	return l
 }
 
-// until looks each time that the Application is woken, until it is answered as wanted.
+// until asks again at each wake-up of the Application, until the answer is the wanted one.
 func (l *live) until(t *testing.T, id manifest.ID, wanted func(clusterScoped bool, err error) bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -77,8 +76,8 @@ func (l *live) until(t *testing.T, id manifest.ID, wanted func(clusterScoped boo
 	}
 }
 
-// define makes a kind in a group of its own, and gives an object of it, and what
-// takes the definition away again.
+// define creates a kind in a group of its own, and returns an object of it, and a function
+// that removes the definition.
 func define(t *testing.T, group string, scope string) (id manifest.ID, remove func()) {
 	t.Helper()
 	definitions := dynamic.NewForConfigOrDie(server).Resource(kit.Definitions)
@@ -92,7 +91,7 @@ func define(t *testing.T, group string, scope string) (id manifest.ID, remove fu
 			}}},
 		},
 	}}
-	kit.EventuallyNil(t, func() error { // one of the same name may be on its way out
+	kit.EventuallyNil(t, func() error { // one of the same name may still be in deletion
 		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 		return err
 	})
@@ -107,9 +106,9 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A kind that somebody installs is found as soon as the API server serves it,
-// one that goes is gone, and one that comes back with another scope is found
-// with that: each time the Application that asked is woken by itself.
+// A kind is found when the API server serves it, and is gone after its removal. A kind that
+// returns with another scope is found with that scope. The Application that asked is woken
+// each time.
 func TestKindsFollowTheAPIServer(t *testing.T) {
 	l := newLive(t, server)
 	group := kit.UniqueName("follow") + ".example.com"
@@ -125,8 +124,8 @@ func TestKindsFollowTheAPIServer(t *testing.T) {
 	l.until(t, widget, func(clusterScoped bool, err error) bool { return err == nil && clusterScoped })
 }
 
-// Without the right to watch definitions the agent says so once, ends when it is
-// to end, and finds a new kind all the same, some seconds later.
+// Without the right to watch definitions, the agent reports it once, and still ends when asked
+// to. It finds a new kind some seconds later.
 func TestDefinitionsForbidden(t *testing.T) {
 	t.Parallel()
 	nobody := rest.CopyConfig(server)

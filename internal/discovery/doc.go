@@ -8,11 +8,11 @@
 //	example.com/v1 Widget    not served: meta.IsNoMatchError holds
 //	example.com/v1 Widget    its API server is down: an error of another kind
 //
-// [Kinds] and [Guesser] stay apart, because their mistakes cost different things. The agent gives up the objects of a
+// [Kinds] and [Guesser] are separate, because their mistakes cost different things. The agent gives up the objects of a
 // kind that is gone, so [Kinds] never guesses: it reads all that the target serves at once, records the groups that
-// did not answer, and follows the CustomResourceDefinitions ([Definitions]). Admission has seconds, and names from
-// users, so [Guesser] asks for one kind at a time, within a rate and a bounded memory, and guesses what only the
-// target may know.
+// did not answer, and follows the CustomResourceDefinitions ([Definitions]). Admission has only seconds, and its names
+// come from users. So [Guesser] asks for one kind at a time, within a rate and a bounded memory. It guesses what only
+// the target may know.
 //
 // The package knows no Application beyond its name, and does not know what its callers do with a missing kind.
 package discovery

@@ -80,7 +80,7 @@ func (g *Guesser) object(id manifest.ID) (mutate.Object, error) {
 		return guessed, nil
 	}
 	if err != nil {
-		return mutate.Object{}, fmt.Errorf("find the resource of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
+		return mutate.Object{}, fmt.Errorf("cannot find the resource of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
 	}
 	found := mutate.ObjectAt(id, mapping)
 	g.known.Add(gvk, found, placedFor)

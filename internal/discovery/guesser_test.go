@@ -29,8 +29,8 @@ func (c *counting) RESTMapping(kind schema.GroupKind, versions ...string) (*meta
 	return c.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// A kind that the hub does not know costs it one question in a while, however
-// many Applications name it.
+// A kind that the hub does not know costs it one request per interval, however many
+// Applications name it.
 func TestUnknownKinds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	known := meta.NewDefaultRESTMapper(nil)
@@ -61,7 +61,7 @@ func TestUnknownKinds(t *testing.T) {
 	}
 	mapper.err = nil
 
-	// A flood of kinds is guessed.
+	// In a flood of kinds, resources are guessed.
 	mapper.asked = 0
 	for i := range 10 * questionsAtOnce {
 		if _, err := k.Objects([]manifest.ID{{APIVersion: "v1", Kind: fmt.Sprintf("Flood%d", i), Name: "a"}}); err != nil {

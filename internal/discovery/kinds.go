@@ -19,8 +19,8 @@ const (
 	// foundFor is how long [Kinds] relies on a kind that it has found, while no
 	// CustomResourceDefinition changes.
 	foundFor = 10 * time.Minute
-	// settling is how long after a change of a CustomResourceDefinition the target may
-	// still serve the former kinds, and settlingStep how often it is asked meanwhile.
+	// settling is how long the target may still serve the former kinds after a change of a
+	// CustomResourceDefinition. settlingStep is how often it is asked meanwhile.
 	settling     = 10 * time.Second
 	settlingStep = time.Second
 )

@@ -25,26 +25,26 @@ var (
 	otherName  = types.NamespacedName{Namespace: "demo", Name: "other"}
 )
 
-// notice is that an Application has to look again, and when.
+// notice is a wake-up of an Application, and its time.
 type notice struct {
 	Owner string
 	After time.Duration
 }
 
-// world is a target that says what it serves, as it is told to, and a clock.
+// world is a target that serves what the test sets, and a clock.
 type world struct {
 	*Kinds
 
 	lists   []*metav1.APIResourceList
 	failure error
-	// meanwhile is called while the target is asked.
+	// meanwhile is called during a request to the target.
 	meanwhile func()
 	rereads   int
 	time      time.Time
 	notices   []notice
 }
 
-// newWorld is a target with built-in kinds, and as many others.
+// newWorld returns a target with built-in kinds, and these others.
 func newWorld(others ...*metav1.APIResourceList) *world {
 	w := &world{time: time.Unix(1e9, 0), meanwhile: func() {}}
 	w.serve(others...)
@@ -105,8 +105,8 @@ func (w *world) expect(t *testing.T, want ...notice) {
 	w.notices = nil
 }
 
-// A kind is where the target serves it; that it does not is an answer of the
-// target, and never a guess.
+// A kind is at the place where the target serves it. Its absence is an answer of the target,
+// and never a guess.
 func TestLocate(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("the own API server of the group is down")
 	silent := func(w *world) {
@@ -152,8 +152,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// What is known is known: a repair waits for no discovery. After ten minutes it
-// is asked for once more, for groups of which no definition tells.
+// Known kinds are cached: a repair does not wait for discovery. Groups without a definition
+// are requested again after ten minutes.
 func TestFoundKindsAreRemembered(t *testing.T) {
 	w := newWorld()
 	w.mustLocate(t, deployment)
@@ -176,8 +176,7 @@ func TestFoundKindsAreRemembered(t *testing.T) {
 	}
 }
 
-// However many ask for what is not there, and however often, the target is asked
-// every ten seconds.
+// The target is asked every ten seconds for missing kinds, whatever the number of requests.
 func TestMissingKindsCostLittle(t *testing.T) {
 	w := newWorld()
 	for range 60 {
@@ -189,7 +188,7 @@ func TestMissingKindsCostLittle(t *testing.T) {
 	if got := w.rereads; got < 6 || got > 8 { // the first, one at once, and one every 10 s
 		t.Errorf("the target was asked %d times in a minute", got)
 	}
-	w.serve(widgets(true)) // and nobody tells
+	w.serve(widgets(true)) // without an event
 	w.time = w.time.Add(unknownFor)
 	if got := w.mustLocate(t, widget).Resource; got != "widgets" {
 		t.Errorf("found %s", got)
@@ -199,8 +198,8 @@ func TestMissingKindsCostLittle(t *testing.T) {
 	}
 }
 
-// A definition that comes wakes those that wait for a kind of its group, and
-// nobody else; until the target serves it they look every second.
+// A new definition wakes only the Applications that wait for a kind of its group. Until the
+// target serves the kind, they look every second.
 func TestKindsThatAppear(t *testing.T) {
 	w := newWorld()
 	w.missing(t, widget)
@@ -215,7 +214,7 @@ func TestKindsThatAppear(t *testing.T) {
 	w.serve(widgets(true))
 	w.time = w.time.Add(settlingStep)
 	w.mustLocate(t, widget)
-	w.expect(t, notice{"app", settling - settlingStep}) // the answer may be of yesterday
+	w.expect(t, notice{"app", settling - settlingStep}) // the answer may be outdated
 	if _, known := w.found[widget.GroupVersionKind()]; known {
 		t.Error("and is remembered")
 	}
@@ -227,8 +226,8 @@ func TestKindsThatAppear(t *testing.T) {
 	}
 }
 
-// A kind that goes, or comes back with another scope, is told at once; what is
-// known of other groups stays known.
+// A kind that is removed, or returns with another scope, is reported at once. Other groups
+// stay known.
 func TestKindsThatChange(t *testing.T) {
 	w := newWorld(widgets(true))
 	w.mustLocate(t, widget)
@@ -247,7 +246,7 @@ func TestKindsThatChange(t *testing.T) {
 	}
 }
 
-// An answer that was under way while the definition changed is not kept.
+// An answer that was on its way while the definition changed is dropped.
 func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
 	w := newWorld(widgets(true))
 	w.meanwhile = func() {
@@ -255,14 +254,14 @@ func TestAnswersOfYesterdayAreNotKept(t *testing.T) {
 		w.Redefine("gadgets.example.org")
 		w.meanwhile = func() {}
 	}
-	w.mustLocate(t, widget) // of yesterday
+	w.mustLocate(t, widget) // outdated
 	if object, err := w.Locate(appName, widget); err != nil || !object.ClusterScoped {
 		t.Errorf("found %v, error %v", object, err)
 	}
 }
 
-// An answer that the target gave while a definition settled may be stale: once it has
-// settled, the target is asked again, once.
+// An answer that the target sent while a definition settled may be stale. Afterwards the
+// target is asked again, once.
 func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
 	w := newWorld(widgets(true))
 	w.mustLocate(t, widget)
@@ -280,7 +279,7 @@ func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
 	}
 }
 
-// Who is gone, or has no need of the group any more, is woken no more.
+// An Application that is gone, or no longer needs the group, is not woken.
 func TestForget(t *testing.T) {
 	w := newWorld()
 	w.missing(t, widget)
@@ -299,7 +298,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// The built-in groups have no definitions: who asks for their kinds is not kept.
+// The built-in groups have no definitions: no Application waits for their kinds.
 func TestBuiltInGroupsAreNotAwaited(t *testing.T) {
 	w := newWorld()
 	w.mustLocate(t, deployment)

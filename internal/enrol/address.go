@@ -14,7 +14,7 @@ import (
 // tokenFile is beside the kubeconfig.
 const tokenFile = "token"
 
-// address is how a target reaches the hub, and by what it knows that it is the hub.
+// address is the hub's address as a target reaches it, and the CA that verifies it.
 type address struct {
 	server     string
 	serverName string
@@ -29,19 +29,19 @@ func addressOf(config *rest.Config, server string) (address, error) {
 		return address{}, fmt.Errorf("read the hub's certificate authority: %w", err)
 	}
 	if config.Insecure {
-		return address{}, errors.New("the kubeconfig does not verify the hub's certificate: the agent's token would go to whoever answers; use one with the certificate authority")
+		return address{}, errors.New("the kubeconfig does not verify the hub's certificate: the agent's token would go to any server that answers at that address: use one with the certificate authority")
 	}
 	a := address{server: server, ca: config.CAData}
 	if server == "" {
 		a.server, a.serverName = config.Host, config.ServerName
 	}
 	if !isAddress(a.server) {
-		return address{}, fmt.Errorf("the hub is at %q, which is not of the form https://HOST[:PORT]: give another by --hub-server", a.server)
+		return address{}, fmt.Errorf("the hub is at %q, which is not of the form https://HOST[:PORT]: set another by --hub-server", a.server)
 	}
 	return a, nil
 }
 
-// port returns the port of the hub, and whether the shipped NetworkPolicy knows it.
+// port returns the port of the hub, and whether the shipped NetworkPolicy allows it.
 func (a address) port() (port int, known bool) {
 	address, err := url.Parse(a.server)
 	if err != nil {
@@ -51,8 +51,8 @@ func (a address) port() (port int, known bool) {
 	return port, err != nil || port == 443 || port == 6443
 }
 
-// kubeconfig connects to the hub by a token in a file beside it, which clients read again and
-// again: the kubelet replaces it when the Secret changes.
+// kubeconfig connects to the hub with the token of a file in the same folder. Clients read the
+// token again and again, because the kubelet replaces it when the Secret changes.
 func (a address) kubeconfig(cluster string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}

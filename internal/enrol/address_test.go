@@ -34,7 +34,7 @@ func TestAddressOf(t *testing.T) {
 		{"who is not verified gets no token", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "",
 			address{}, "does not verify"},
 		{"nor does who can be read on the way", rest.Config{Host: "http://127.0.0.1:8001"}, "",
-			address{}, "give another by --hub-server"},
+			address{}, "set another by --hub-server"},
 		{"a file that is not there", rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CAFile: ca + "x"}}, "",
 			address{}, "certificate authority"},
 	} {
@@ -64,7 +64,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// The token is in a file of its own, beside this one, wherever the two are.
+// The token is in a file of its own beside this one, wherever the folder is.
 func TestKubeconfig(t *testing.T) {
 	text, err := address{server: "https://hub", ca: []byte("authority")}.kubeconfig("east")
 	check.Must(t, err)

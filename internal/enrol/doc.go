@@ -5,12 +5,12 @@
 //	kubectl apply -k east                   # on the cluster east: its agent
 //	kubectl-krake remove east               # on the hub: refused while Applications are on it
 //
-// On the hub a cluster is a ServiceAccount in the namespace krake-agents of the
-// cluster's name, a Role in each namespace whose Applications it reads, and a
-// Secret that its token is bound to. All of it carries the label [application.EnrolmentLabel], by
-// which it is found when the cluster is removed; what has the name but not the
-// label is somebody else's, and so is what has the label but another name.
+// On the hub a cluster has a ServiceAccount of its name in the namespace krake-agents, and
+// a Secret that its token is bound to. It also has a Role in each namespace whose
+// Applications it reads. All these objects have the label [application.EnrolmentLabel], by
+// which the removal finds them. An object with the name but without the label belongs to
+// another owner, and so does an object with the label but another name.
 //
-// It writes nothing on the target: what it needs there is a kustomization, which
-// has the hub's address and the token. The token is shown nowhere.
+// The package writes nothing on the target. It makes a kustomization for it, with the
+// hub's address and the token. It never prints the token.
 package enrol

@@ -18,9 +18,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Enrol makes a cluster a target of the hub, and writes what its agent needs to a folder. A
-// cluster that is enrolled already becomes what the options say, with a new token. To out it
-// prints what it does, and what is left to do.
+// Enrol makes a cluster a target of the hub, and writes the files of its agent to a folder. For a
+// cluster that is enrolled already it applies the options and makes a new token. To out it
+// prints what it does, and the remaining work.
 func Enrol(ctx context.Context, options Options, out io.Writer) error {
 	h, err := open(options.Hub, func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) })
 	if err != nil {
@@ -48,8 +48,8 @@ func Enrol(ctx context.Context, options Options, out io.Writer) error {
 	return nil
 }
 
-// enrol makes identity and rights on the hub, and takes away the rights of an
-// earlier enrolment that are not wanted any more.
+// enrol makes identity and rights on the hub, and removes the rights of an earlier
+// enrolment that are no longer wanted.
 func (h *hub) enrol(ctx context.Context, options Options) error {
 	if err := h.checkInstalled(ctx); err != nil {
 		return err
@@ -82,35 +82,35 @@ func (h *hub) enrol(ctx context.Context, options Options) error {
 // checkInstalled refuses a hub whose policies would not keep agents apart.
 func (h *hub) checkInstalled(ctx context.Context) error {
 	const way = "apply manifests/overlays/hub, or manifests/base, to the hub first: %w"
-	if _, err := h.client.CoreV1().Namespaces().Get(ctx, application.AgentsNamespace, metav1.GetOptions{}); err != nil {
+	if _, err := h.core.Namespaces().Get(ctx, application.AgentsNamespace, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf(way, err)
 	}
 	for _, policy := range []string{"krake-application", "krake-application-deletion", "krake-agents-configmaps", "krake-agents-leases"} {
-		if _, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, policy, metav1.GetOptions{}); err != nil {
+		if _, err := h.policies.ValidatingAdmissionPolicyBindings().Get(ctx, policy, metav1.GetOptions{}); err != nil {
 			return fmt.Errorf(way, err)
 		}
 	}
 	return nil
 }
 
-// checkFree refuses a name that an agent on the hub has: the two would be one.
+// checkFree refuses the name of an agent on the hub: both would have one identity.
 func (h *hub) checkFree(ctx context.Context, cluster string) error {
-	account, err := h.client.CoreV1().ServiceAccounts(application.AgentsNamespace).Get(ctx, cluster, metav1.GetOptions{})
+	account, err := h.core.ServiceAccounts(application.AgentsNamespace).Get(ctx, cluster, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for the ServiceAccount: %w", err)
 	case account.Labels[application.EnrolmentLabel] != cluster:
-		return fmt.Errorf("the ServiceAccount %s/%s of the hub is not of an enrolment: an agent that runs there has the name: choose another one", application.AgentsNamespace, cluster)
+		return fmt.Errorf("the ServiceAccount %s/%s of the hub is not of an enrolment: an agent on the hub has that name: choose another one", application.AgentsNamespace, cluster)
 	}
 	return nil
 }
 
-// checkOnlyName refuses a second name for a target, as soon as its agent has been
-// there by both: its objects would be taken for those of a former cluster.
+// checkOnlyName refuses a second name for a target, as soon as agents have connected with
+// both. The agent would take the target's objects for those of a former cluster.
 func (h *hub) checkOnlyName(ctx context.Context, cluster string) error {
-	leases, err := h.client.CoordinationV1().Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
+	leases, err := h.leases.Leases(application.AgentsNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the Leases of the clusters: %w", err)
 	}
@@ -128,16 +128,16 @@ func (h *hub) checkOnlyName(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// inNamespace returns what an enrolment has in a namespace of the hub. That of the cluster's
-// name is made if it is not there. One that is there has to be named, because the agent would
-// read all its ConfigMaps.
+// inNamespace returns the objects of an enrolment in a namespace of the hub. It includes the
+// namespace of the cluster's name if that does not exist. An existing one must be named, because
+// the agent reads all its ConfigMaps.
 func (h *hub) inNamespace(ctx context.Context, options Options, namespace string, named bool) ([]*unstructured.Unstructured, error) {
 	cluster := options.Cluster
 	rights, err := rightsOf(cluster, namespace, options.Hooks)
 	if err != nil {
 		return nil, err
 	}
-	found, err := h.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	found, err := h.core.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		objects, err := read("namespace.yaml", cluster, namespace)
@@ -145,20 +145,20 @@ func (h *hub) inNamespace(ctx context.Context, options Options, namespace string
 	case err != nil:
 		return nil, fmt.Errorf("look for the namespace: %w", err)
 	case found.Labels[application.EnrolmentLabel] != cluster && !named:
-		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: name it by --hub-namespaces if it is meant", namespace)
+		return nil, fmt.Errorf("the namespace %s of the hub exists already, and the agent would read all its ConfigMaps: if you mean it, name it by --hub-namespaces", namespace)
 	}
 	return rights, nil
 }
 
-// token creates a token of the cluster's account. The hub refuses it as soon as the Secret that
-// it is bound to is gone.
+// token creates a token of the cluster's account. The token is bound to a Secret, and the hub
+// refuses it as soon as that is gone.
 func (h *hub) token(ctx context.Context, cluster string, duration time.Duration) (authenticationv1.TokenRequestStatus, error) {
 	name := cluster + "-enrolment"
-	secret, err := h.client.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, name, metav1.GetOptions{})
+	secret, err := h.core.Secrets(application.AgentsNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("read what the token is bound to: %w", err)
 	}
-	request, err := h.client.CoreV1().ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, cluster, &authenticationv1.TokenRequest{
+	request, err := h.core.ServiceAccounts(application.AgentsNamespace).CreateToken(ctx, cluster, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: new(int64(duration.Seconds())),
 			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: secret.UID},
@@ -181,13 +181,13 @@ On the cluster %[1]s, now and whenever the token is renewed:
     kubectl apply -k %[2]s
 
 The token is good until %[3]s. To renew it, enrol the cluster again.
-To let somebody have Applications on the cluster, on the hub (in namespace %[4]s):
+To let a user create Applications for the cluster, on the hub (in namespace %[4]s):
 
     kubectl create clusterrolebinding krake-deploy-to-%[1]s-USER --clusterrole=krake-deploy-to-%[1]s --user=USER
 `, options.Cluster, options.Out, expires.UTC().Format(time.RFC3339), strings.Join(namespaces, ", "))
 	if options.Hooks {
 		h.say(`
-To let Applications have hooks that are in a namespace of the cluster, there:
+To let Applications with objects in a namespace of the cluster have hooks, on the cluster:
 
     kubectl create rolebinding krake-hooks-%[1]s --clusterrole=krake-hooks --serviceaccount=krake-agents:%[1]s --namespace NAMESPACE
 `, options.Cluster)

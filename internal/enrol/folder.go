@@ -29,14 +29,14 @@ const (
 //
 //	kustomization.yaml   everything
 //	manifests/           the shipped files, with the name of the cluster
-//	agent/               what is the agent's own: kustomization.yaml, kubeconfig, token
+//	agent/               the files of this agent: kustomization.yaml, kubeconfig, token
 type folder struct {
 	path   string
 	header string
 }
 
-// openFolder accepts a folder that is empty, or not there, or was written for the same cluster.
-// Files of anything else are not overwritten.
+// openFolder accepts a folder that is empty, does not exist, or was written for the same cluster.
+// It does not overwrite other files.
 func openFolder(path, cluster string) (folder, error) {
 	f := folder{path: path, header: "# Written by kubectl-krake enrol " + cluster + ", each time anew. Put changes into a\n" +
 		"# kustomization of your own that has this folder among its resources.\n"}
@@ -54,7 +54,7 @@ func openFolder(path, cluster string) (folder, error) {
 	return f, nil
 }
 
-// write writes the files, first the one that names the cluster of the folder.
+// write writes the files. The one that names the cluster of the folder comes first.
 func (f folder) write(options Options, address address, token string) error {
 	top, err := f.top(options.components())
 	if err != nil {
@@ -106,8 +106,8 @@ func (f folder) top(components []string) ([]byte, error) {
 	return f.document(fields)
 }
 
-// agent returns the kustomization of what is the agent's own. The Secret keeps its name when the
-// token changes, so that the kubelet delivers the new one.
+// agent returns the kustomization of the agent's own files. The Secret keeps its name when the
+// token changes, so that the kubelet delivers the new token.
 func (f folder) agent(options Options, address address, config []byte) ([]byte, error) {
 	patches, err := patches(options, address, config)
 	if err != nil {
@@ -147,7 +147,7 @@ func (f folder) extract(cluster string, parts []string) error {
 	return nil
 }
 
-// put writes a file that its owner alone can read, all at once: it may be in use.
+// put replaces a file atomically, because it may be in use. Only its owner can read it.
 func (f folder) put(name string, text []byte) error {
 	path := filepath.Join(f.path, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -179,9 +179,9 @@ const (
 	container = pod + "spec/containers/0/"
 )
 
-// patches returns those that pass the options to the agent, and allow its way to the hub. The
-// agent reads the token again and again, but the kubeconfig once: the annotation with its
-// digest replaces the Pods.
+// patches returns those that pass the options to the agent, and allow its connection to the hub.
+// The agent reads the token again and again, but the kubeconfig only once. An annotation with
+// the digest of the kubeconfig makes a change of it replace the Pods.
 func patches(options Options, address address, config []byte) ([]map[string]any, error) {
 	names, _ := options.namespaces()
 	digest := sha256.Sum256(config)

@@ -13,7 +13,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// written writes a folder for a cluster.
 func written(t *testing.T, path string, options Options, token string) {
 	t.Helper()
 	f, err := openFolder(path, options.Cluster)
@@ -21,8 +20,8 @@ func written(t *testing.T, path string, options Options, token string) {
 	check.Must(t, f.write(options, address{server: "https://hub:16443"}, token))
 }
 
-// Nobody but the owner reads what is written, also where it was readable before,
-// and the token is in one file only.
+// Only the owner may read the files, even if they were readable before. The token is in one
+// file only.
 func TestNobodyElseReadsTheFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out", "east")
 	written(t, path, valid(t), "first-token")
@@ -59,7 +58,7 @@ func TestNobodyElseReadsTheFolder(t *testing.T) {
 	}
 }
 
-// A folder with something else in it is not written to.
+// A folder with other content is not written.
 func TestOpenFolder(t *testing.T) {
 	empty, other, foreign, file := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "file")
 	written(t, other, valid(t), "x")
@@ -98,7 +97,7 @@ func kustomizationIn(t *testing.T, folder string) (d document) {
 	return d
 }
 
-// What the options say is in the kustomizations.
+// The kustomizations contain the options.
 func TestKustomizations(t *testing.T) {
 	path := t.TempDir()
 	options := valid(t)
@@ -123,8 +122,7 @@ func TestKustomizations(t *testing.T) {
 	}
 }
 
-// Hooks have a part that all agents of a cluster share, and one that goes with the
-// agent.
+// Hooks have a part that all agents of a cluster share, and one that belongs to the agent.
 func TestKustomizationsOfHooks(t *testing.T) {
 	for strict, shared := range map[bool][]string{
 		false: {"manifests/components/hooks/target"},

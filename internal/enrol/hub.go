@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -27,10 +29,12 @@ import (
 
 const fieldManager = "kubectl-krake"
 
-// hub is the hub, as its administrator reaches it.
+// hub is a connection to the hub with the rights of its administrator.
 type hub struct {
 	config   *rest.Config
-	client   kubernetes.Interface
+	core     coreclient.CoreV1Interface
+	policies admissionclient.ValidatingAdmissionPolicyBindingsGetter
+	leases   coordinationclient.LeasesGetter
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
 	say      func(format string, arguments ...any)
@@ -42,10 +46,12 @@ func open(configure func() (*rest.Config, error), say func(string, ...any)) (*hu
 		return nil, fmt.Errorf("configure the connection to the hub: %w", err)
 	}
 	h := &hub{config: config, say: say}
-	var failures [3]error
-	h.client, failures[0] = kubernetes.NewForConfig(config)
-	h.dynamic, failures[1] = dynamic.NewForConfig(config)
-	h.metadata, failures[2] = metadata.NewForConfig(config)
+	var failures [5]error
+	h.core, failures[0] = coreclient.NewForConfig(config)
+	h.policies, failures[1] = admissionclient.NewForConfig(config)
+	h.leases, failures[2] = coordinationclient.NewForConfig(config)
+	h.dynamic, failures[3] = dynamic.NewForConfig(config)
+	h.metadata, failures[4] = metadata.NewForConfig(config)
 	if err := errors.Join(failures[:]...); err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
@@ -62,16 +68,17 @@ func (h *hub) apply(ctx context.Context, objects []*unstructured.Unstructured) e
 	return nil
 }
 
-// resource returns the client of an object. The kinds of an enrolment have regular plurals.
+// resource returns the client for an object. It derives the resource from the kind: those of an
+// enrolment have regular plurals.
 func (h *hub) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 	return h.dynamic.Resource(resource).Namespace(object.GetNamespace())
 }
 
-// prune deletes what was made for the cluster, except what is kept, and returns how much that
-// was.
+// prune deletes the objects that were made for the cluster, except those to keep. It returns
+// their number.
 func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Unstructured) (deleted int, err error) {
-	for _, kind := range []schema.GroupVersionResource{ // those of an enrolment: what the token is bound to goes first
+	for _, kind := range []schema.GroupVersionResource{ // those of an enrolment; the Secret that the token is bound to goes first
 		corev1.SchemeGroupVersion.WithResource("secrets"),
 		corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 		rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
@@ -100,7 +107,7 @@ func (h *hub) prune(ctx context.Context, cluster string, keep []*unstructured.Un
 	return deleted, nil
 }
 
-// delete deletes the object that was seen, and not another one of its name.
+// delete deletes the object that was read, and not another one of its name.
 func (h *hub) delete(ctx context.Context, object *unstructured.Unstructured) error {
 	err := h.resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -109,8 +116,8 @@ func (h *hub) delete(ctx context.Context, object *unstructured.Unstructured) err
 	return nil
 }
 
-// everything returns what an enrolment makes. The label alone is no proof: a user who may label
-// an object of another name need not be allowed to delete it.
+// everything returns the objects of an enrolment. The label alone is no proof: a user who may
+// label an object of another name may not be allowed to delete it.
 func everything(cluster, namespace string) ([]*unstructured.Unstructured, error) {
 	identity, err := read("identity.yaml", cluster, "")
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
-// leastDuration is the shortest life of a token that the API server gives.
+// leastDuration is the shortest lifetime of a token that the API server grants.
 const leastDuration = 10 * time.Minute
 
 // Options of enrol.
 type Options struct {
 	// Hub configures the connection to the hub, as its administrator.
 	Hub func() (*rest.Config, error)
-	// Cluster is the name by which Applications choose the cluster.
+	// Cluster is the name of the cluster in Applications.
 	Cluster string
 	// The others are flags: see AddFlags.
 	HubNamespaces         []string
@@ -40,18 +40,18 @@ type Options struct {
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.HubNamespaces, "hub-namespaces", nil, "namespaces of the hub that have the cluster's Applications (default: one of the cluster's name, which is created)")
-	flags.StringSliceVar(&o.NamespaceMap, "namespace-map", nil, "where on the cluster the objects of a namespace of the hub are, as hub=target,... (default: in the namespace of the same name)")
+	flags.StringSliceVar(&o.HubNamespaces, "hub-namespaces", nil, "namespaces of the hub with the cluster's Applications (default: one of the cluster's name, which is created)")
+	flags.StringSliceVar(&o.NamespaceMap, "namespace-map", nil, "namespace of the cluster for the objects of each namespace of the hub, as hub=target,... (default: in the namespace of the same name)")
 	flags.StringVar(&o.Image, "image", "", "image of the agent (default: that of the manifests)")
-	flags.DurationVar(&o.TokenDuration, "token-duration", 365*24*time.Hour, "how long the agent's token is good; enrol the cluster again to renew it")
-	flags.StringVar(&o.HubServer, "hub-server", "", "URL by which the cluster reaches the hub (default: that of the kubeconfig)")
-	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; all agents of the cluster do, or none")
+	flags.DurationVar(&o.TokenDuration, "token-duration", 365*24*time.Hour, "how long the agent's token is valid; enrol the cluster again to renew it")
+	flags.StringVar(&o.HubServer, "hub-server", "", "URL at which the cluster reaches the hub (default: that of the kubeconfig)")
+	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; set it for all agents of the cluster, or for none")
 	o.Reach.AddFlags(flags)
 	flags.BoolVar(&o.Hooks, "hooks", false, "have the agent serve the hooks complete and shutdown of Applications, in namespaces of the cluster where krake-hooks is bound to it")
-	flags.StringVar(&o.Out, "out", "", "folder to write: a kustomization for the cluster, with its token")
+	flags.StringVar(&o.Out, "out", "", "folder to write to: a kustomization for the cluster, with its token")
 }
 
-// Validate returns everything that cannot be used.
+// Validate returns all mistakes.
 func (o *Options) Validate() error {
 	failures := []error{validateCluster(o.Cluster)}
 	namespaces, _ := o.namespaces()
@@ -63,7 +63,7 @@ func (o *Options) Validate() error {
 	}
 	failures = append(failures, o.Reach.Validate())
 	if o.Reach.Scope == mutate.ClusterScope && !o.RequireServiceAccount {
-		failures = append(failures, errors.New("--scope=cluster: wants --require-service-account, or every Application could do all that the agent may"))
+		failures = append(failures, errors.New("--scope=cluster: without --require-service-account every Application could do all that the agent may: add --require-service-account"))
 	}
 	if o.TokenDuration < leastDuration {
 		failures = append(failures, fmt.Errorf("--token-duration: must be at least %s", leastDuration))
@@ -98,7 +98,7 @@ func (o *Options) components() []string {
 	return components
 }
 
-// namespaces returns those on the hub, and whether they were named.
+// namespaces returns the namespaces on the hub, and whether the options name them.
 func (o *Options) namespaces() (names []string, named bool) {
 	if len(o.HubNamespaces) == 0 {
 		return []string{o.Cluster}, false
@@ -116,19 +116,19 @@ func validateCluster(name string) error {
 	case application.LocalCluster:
 		return fmt.Errorf("cluster name %q: that is the hub itself, whose agent is in manifests/base", name)
 	case "default", "true", "false":
-		return fmt.Errorf("cluster name %q: the name has another meaning: choose another one", name)
+		return fmt.Errorf("cluster name %q: the name has a special meaning: choose another one", name)
 	}
 	return nil
 }
 
-// validateNamespace refuses the namespaces where no Application may be.
+// validateNamespace refuses the namespaces that may have no Applications.
 func validateNamespace(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("hub namespace %q: %s", name, strings.Join(problems, ", "))
 	}
 	switch name {
 	case "kube-system", "kube-public", "kube-node-lease", application.SystemNamespace, application.AgentsNamespace:
-		return fmt.Errorf("hub namespace %q: no Applications are there: choose another one by --hub-namespaces", name)
+		return fmt.Errorf("hub namespace %q: it may have no Applications: choose another one by --hub-namespaces", name)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// valid are options of which a test changes one.
+// valid returns options of which a test changes one.
 func valid(t *testing.T) Options {
 	t.Helper()
 	var o Options
@@ -31,14 +31,14 @@ func TestOptions(t *testing.T) {
 		{"a name is part of labels", func(o *Options) { o.Cluster = "east.eu" }, `cluster name "east.eu"`},
 		{"there has to be one", func(o *Options) { o.Cluster = "" }, "cluster name"},
 		{"the hub enrols itself by manifests/base", func(o *Options) { o.Cluster = "local" }, "the hub itself"},
-		{"Pods without an account have that of this name", func(o *Options) { o.Cluster = "default" }, "another meaning"},
-		{"force-delete has it for all clusters", func(o *Options) { o.Cluster = "true" }, "another meaning"},
-		{"force-delete has it for none", func(o *Options) { o.Cluster = "false" }, "another meaning"},
+		{"Pods without an account have that of this name", func(o *Options) { o.Cluster = "default" }, "special meaning"},
+		{"force-delete has it for all clusters", func(o *Options) { o.Cluster = "true" }, "special meaning"},
+		{"force-delete has it for none", func(o *Options) { o.Cluster = "false" }, "special meaning"},
 
 		{"namespaces", func(o *Options) { o.HubNamespaces = []string{"a", "b"} }, ""},
 		{"a namespace has such a name", func(o *Options) { o.HubNamespaces = []string{"A"} }, `hub namespace "A"`},
-		{"the agent would read what runs the hub", func(o *Options) { o.HubNamespaces = []string{"kube-system"} }, "no Applications are there"},
-		{"and what runs us", func(o *Options) { o.HubNamespaces = []string{"a", "krake-agents"} }, "no Applications are there"},
+		{"the agent would read what runs the hub", func(o *Options) { o.HubNamespaces = []string{"kube-system"} }, "it may have no Applications"},
+		{"and what runs us", func(o *Options) { o.HubNamespaces = []string{"a", "krake-agents"} }, "it may have no Applications"},
 		{"also by default", func(o *Options) { o.Cluster = "krake-system" }, `hub namespace "krake-system"`},
 		{"which another one avoids", func(o *Options) { o.Cluster, o.HubNamespaces = "krake-system", []string{"a"} }, ""},
 
@@ -73,7 +73,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What is named twice is one.
+// A namespace that is named twice counts once.
 func TestNamespaces(t *testing.T) {
 	o := Options{Cluster: "east"}
 	names, named := o.namespaces()

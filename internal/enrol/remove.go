@@ -31,15 +31,15 @@ type RemoveOptions struct {
 
 // AddFlags adds the flags with their defaults.
 func (o *RemoveOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.Force, "force", false, "remove the cluster although Applications are on it: what they have there is left there")
+	flags.BoolVar(&o.Force, "force", false, "remove the cluster although Applications are on it: their objects stay there")
 }
 
 // Validate returns what cannot be used.
 func (o *RemoveOptions) Validate() error { return validateCluster(o.Cluster) }
 
-// Remove takes a cluster out of the hub: its agent's token is refused at once.
-// While Applications name the cluster, or have objects there, it refuses, unless
-// it is forced to. Namespaces stay, with what is in them.
+// Remove removes a cluster from the hub, which refuses its agent's token at once.
+// While Applications name the cluster, or have objects there, it refuses without
+// --force. Namespaces and their contents stay.
 func Remove(ctx context.Context, options RemoveOptions, out io.Writer) error {
 	h, err := open(options.Hub, func(format string, arguments ...any) { fmt.Fprintf(out, format, arguments...) })
 	if err != nil {
@@ -56,7 +56,7 @@ func Remove(ctx context.Context, options RemoveOptions, out io.Writer) error {
 		return err
 	}
 	for _, name := range applications {
-		h.say("Warning: configmap/%s is still on cluster %s, where nobody looks after it\n", name, options.Cluster)
+		h.say("Warning: configmap/%s is still on cluster %s, and no agent looks after it there\n", name, options.Cluster)
 	}
 	return nil
 }
@@ -68,12 +68,12 @@ func stillUsed(cluster string, applications []string) error {
 		more = fmt.Sprintf("\n  and %d more", hidden)
 	}
 	return fmt.Errorf("%d Applications name cluster %s or have objects there:\n  %s%s\n"+
-		"Delete them or move them to another cluster, and wait until the agent has let go of them. If the cluster is lost, annotate them with "+
+		"Delete them or move them to another cluster, and wait until the agent has released them. If the cluster is lost, annotate them with "+
 		"krake.dev/force-delete=%s, or remove it by --force", len(applications), cluster, strings.Join(shown, "\n  "), more, cluster)
 }
 
-// applications returns those that name the cluster or are held there. Those that were never
-// admitted have no label. Their contents are not read.
+// applications returns those that name the cluster or have objects there. It does not read
+// their contents. Applications that were never admitted have no label.
 func (h *hub) applications(ctx context.Context, cluster string) ([]string, error) {
 	var found []string
 	page := metav1.ListOptions{Limit: pageSize}
@@ -98,15 +98,15 @@ func isOn(cm *corev1.ConfigMap, cluster string) bool {
 		(application.ClusterOf(cm) == cluster || slices.Contains(application.HoldersOf(cm), cluster))
 }
 
-// remove deletes what was made for the cluster: first what the token is bound to,
-// and last the Lease, which keeps other targets from the name as long as it is there.
+// remove deletes what was made for the cluster. The Secret that the token is bound to comes
+// first, and the Lease last, because it keeps other targets from using the name.
 func (h *hub) remove(ctx context.Context, cluster string) error {
 	deleted, err := h.prune(ctx, cluster, nil)
 	if err != nil {
 		return err
 	}
 	lease := application.HubLease(cluster)
-	err = h.client.CoordinationV1().Leases(application.AgentsNamespace).Delete(ctx, lease, metav1.DeleteOptions{})
+	err = h.leases.Leases(application.AgentsNamespace).Delete(ctx, lease, metav1.DeleteOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && deleted == 0:
 		return fmt.Errorf("cluster %q is not enrolled: kubectl get serviceaccounts --namespace %s lists those that are", cluster, application.AgentsNamespace)

@@ -32,7 +32,7 @@ func TestIsOn(t *testing.T) {
 	}
 }
 
-// A refusal names some of the Applications, and tells how many there are.
+// A refusal names some of the Applications, and their number.
 func TestStillUsed(t *testing.T) {
 	var names []string
 	for i := range 25 {

@@ -89,7 +89,7 @@ func (a addresses) check(ip netip.Addr) error {
 		what = "reserved"
 	}
 	if what != "" {
-		return refusal("its address is " + what + ": the administrator of the agent can allow the range (--url-source-private-ranges)")
+		return refusal("its address is " + what + ": the administrator of the agent can allow the range (--url-source-private-cidrs)")
 	}
 	return nil
 }

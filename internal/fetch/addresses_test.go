@@ -8,7 +8,7 @@ import (
 func TestAddresses(t *testing.T) {
 	const allowed = ""
 	open := func(what string) string {
-		return "refused: its address is " + what + ": the administrator of the agent can allow the range (--url-source-private-ranges)"
+		return "refused: its address is " + what + ": the administrator of the agent can allow the range (--url-source-private-cidrs)"
 	}
 	shut := func(what string) string { return "refused: its address is " + what }
 	linkLocal, metadata := shut("a link-local address"), shut("the metadata service of a cloud")
@@ -16,7 +16,7 @@ func TestAddresses(t *testing.T) {
 		{"8.8.8.8", allowed}, {"1.1.1.1", allowed}, {"93.184.215.14", allowed}, {"172.15.255.255", allowed}, {"172.32.0.0", allowed},
 		{"100.63.255.255", allowed}, {"100.128.0.0", allowed}, {"223.255.255.255", allowed}, {"198.17.255.255", allowed}, {"198.20.0.0", allowed},
 		{"2606:4700:4700::1111", allowed}, {"2a00:1450:4001::1", allowed}, {"2001:4860:4860::8888", allowed}, {"2003::1", allowed},
-		{"64:ff9b::808:808", allowed}, // 8.8.8.8, as a network of IPv6 alone sees it
+		{"64:ff9b::808:808", allowed}, // 8.8.8.8 in a network with IPv6 alone
 
 		{"127.0.0.1", open("loopback")}, {"127.255.255.255", open("loopback")}, {"::1", open("loopback")},
 		{"10.0.0.1", open("private")}, {"172.16.0.1", open("private")}, {"172.31.255.255", open("private")}, {"192.168.1.1", open("private")},
@@ -24,7 +24,7 @@ func TestAddresses(t *testing.T) {
 		{"192.0.0.8", open("reserved")}, {"192.0.0.192", open("reserved")}, {"192.88.99.1", open("reserved")}, {"240.0.0.1", open("reserved")},
 		{"192.0.2.1", open("for documentation")}, {"198.51.100.7", open("for documentation")}, {"203.0.113.9", open("for documentation")},
 		{"2001:db8::1", open("for documentation")}, {"3fff::1", open("for documentation")}, {"198.18.0.1", open("for benchmarks")}, {"198.19.255.255", open("for benchmarks")},
-		{"2001::1", open("reserved")}, {"2001:0:7f00:1::", open("reserved")}, {"2001:1ff::1", open("reserved")}, // Teredo and its like
+		{"2001::1", open("reserved")}, {"2001:0:7f00:1::", open("reserved")}, {"2001:1ff::1", open("reserved")}, // Teredo and similar ranges
 		{"2002:7f00:1::", open("an IPv4 address in disguise")}, {"2002:808:808::", open("an IPv4 address in disguise")},
 		{"::127.0.0.1", open("reserved")}, {"::8.8.8.8", open("reserved")}, {"64:ff9b:1::1", open("reserved")}, {"100::1", open("reserved")},
 		{"5f00::1", open("reserved")}, {"fec0::1", open("reserved")}, {"4000::1", open("reserved")}, {"::ffff:0:127.0.0.1", open("reserved")},
@@ -48,8 +48,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// What the administrator allows is open, whatever else an address is, but for what
-// nobody can open.
+// A range that the administrator allows is open, whatever other range contains the address,
+// except for those that cannot be opened.
 func TestAllowedRanges(t *testing.T) {
 	var ranges []netip.Prefix
 	for _, text := range []string{"10.1.0.0/16", "100.64.0.0/10", "fd00::/8", "64:ff9b::/96", "::1/128", "0.0.0.0/0"} {

@@ -54,7 +54,7 @@ func New(options Options) (*Fetcher, error) {
 		return nil, err
 	}
 	if options.Timeout < 0 || options.MaxBytes < 0 {
-		return nil, errors.New("neither a time nor a number of bytes is below zero")
+		return nil, errors.New("times and numbers of bytes must not be negative")
 	}
 	return &Fetcher{
 		hosts:     hosts,

@@ -21,7 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// The request has what it needs and nothing of the agent, on the second hop too.
+// The request has the required fields and no data of the agent, also after a redirect.
 func TestWhatIsSent(t *testing.T) {
 	proxy := newVictim(t, "127.0.0.1:0")
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"} {
@@ -50,8 +50,8 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// forms are the ways to write an address of the machine itself, of the node or of
-// the cluster, and what is none of the hosts.
+// forms are the notations of an address of the machine itself, of the node or of the cluster,
+// and texts that are no host.
 func forms(port string) []string {
 	hosts := []string{
 		"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "127.0.0.01",
@@ -76,8 +76,8 @@ func forms(port string) []string {
 	return texts
 }
 
-// newPrey is a world in which the administrator has named all that could be named,
-// so that the address alone is between the victims and the user, on IPv4 and IPv6.
+// newPrey returns a world whose administrator has named every possible host. Only the check of
+// addresses protects the victims, on IPv4 and IPv6.
 func newPrey(t *testing.T) (w *world, victims []*victim) {
 	t.Helper()
 	w = newWorld(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
@@ -103,14 +103,14 @@ func checkUnharmed(t *testing.T, victims []*victim) {
 	}
 }
 
-// Whatever a user writes, nothing on the agent's own machine is reached.
+// For any URL of a user, nothing on the agent's own machine is reached.
 func TestNoFormOfAnAddressReachesTheVictim(t *testing.T) {
 	w, victims := newPrey(t)
 	fetcher := w.fetcher(t)
 	for _, text := range forms(victims[0].port()) {
 		source, isURL, err := application.ParseSource(application.ToscaKey, text)
 		if err == nil && !isURL {
-			continue // a template, which nobody fetches
+			continue // a template, which is not fetched
 		}
 		if err == nil {
 			_, err = fetchOne(t.Context(), fetcher, source)
@@ -122,7 +122,7 @@ func TestNoFormOfAnAddressReachesTheVictim(t *testing.T) {
 	checkUnharmed(t, victims)
 }
 
-// The fetcher does not rely on who has read the URL.
+// The fetcher does not rely on the parser of the URL.
 func TestNoFormReachesTheVictimUnparsed(t *testing.T) {
 	w, victims := newPrey(t)
 	fetcher := w.fetcher(t)
@@ -134,8 +134,8 @@ func TestNoFormReachesTheVictimUnparsed(t *testing.T) {
 	checkUnharmed(t, victims)
 }
 
-// Neither does what connects rely on the list of hosts: of the forms it is asked for
-// as they are, with a name server that reads them as libc does.
+// The connection does not rely on the list of hosts either. It gets the forms directly, and
+// the name server resolves them as libc does.
 func TestNoFormIsConnectedTo(t *testing.T) {
 	w, victims := newPrey(t)
 	fetcher := w.fetcher(t)
@@ -157,7 +157,7 @@ func TestNoFormIsConnectedTo(t *testing.T) {
 	checkUnharmed(t, victims)
 }
 
-// A name may be somewhere else when it is asked for the second time.
+// A name may have another address at the second look-up.
 func TestRebinding(t *testing.T) {
 	for _, c := range []struct{ why, first, second string }{
 		{"another answer after the first", "127.0.0.2", "127.0.0.1"},
@@ -225,7 +225,7 @@ func TestRedirects(t *testing.T) {
 	checkUnharmed(t, []*victim{prey})
 }
 
-// Each of the statuses that redirect is one that is looked at, and no other is.
+// Exactly the redirecting statuses are followed.
 func TestStatuses(t *testing.T) {
 	tests := map[int]string{
 		200: "", 201: "the host answers 201 Created, and not 200", 204: "204 No Content", 206: "206 Partial Content",
@@ -250,7 +250,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// write sends bytes as they are, again and again if wanted, until nobody reads them.
+// write sends bytes unchanged, then again repeatedly if it is set, until the connection is
+// closed.
 func write(text string, again string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -338,7 +339,7 @@ func TestHostsThatMisbehave(t *testing.T) {
 	}
 }
 
-// bomb is 20 MiB of nothing, compressed.
+// bomb is 20 MiB of zeros, compressed.
 func bomb(t *testing.T) string {
 	t.Helper()
 	var compressed bytes.Buffer
@@ -354,7 +355,7 @@ func bomb(t *testing.T) string {
 	return compressed.String()
 }
 
-// A body that says nothing of being compressed is counted as it is, and kept so.
+// A body without a declared compression is counted and stored unchanged.
 func TestCompressedBytesStayCompressed(t *testing.T) {
 	compressed := bomb(t)
 	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, compressed) })
@@ -374,7 +375,7 @@ func TestLimitOfBytes(t *testing.T) {
 	for length, want := range map[int]string{99_999: "", 100_000: "", 100_001: "more than 100000 bytes"} {
 		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, strings.Repeat("a", length/2))
-			_ = http.NewResponseController(w).Flush() // so that no length is announced
+			_ = http.NewResponseController(w).Flush() // so that no length is declared
 			fmt.Fprint(w, strings.Repeat("a", length-length/2))
 		})
 		w.options.MaxBytes = 100_000
@@ -443,7 +444,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A host is found at each address that it has, and no further.
+// All addresses of a host are tried, and no others.
 func TestAddressesInTurn(t *testing.T) {
 	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
 	prey := newVictim(t, "127.0.0.1:"+w.port)
@@ -476,8 +477,8 @@ func TestNewRefuses(t *testing.T) {
 		{Options{AllowPrivate: []netip.Prefix{{}}}, "is no range of addresses"},
 		{Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}}, "cannot be allowed: it is a link-local address"},
 		{Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "is no range of addresses"},
-		{Options{Timeout: -1}, "below zero"},
-		{Options{MaxBytes: -1}, "below zero"},
+		{Options{Timeout: -1}, "must not be negative"},
+		{Options{MaxBytes: -1}, "must not be negative"},
 	}
 	for _, c := range tests {
 		_, err := New(c.options)
@@ -485,7 +486,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Nobody has named a host: nothing is fetched, and no name is looked up.
+// Without a named host, nothing is fetched, and no name is looked up.
 func TestNoHosts(t *testing.T) {
 	w := newWorld(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
 	w.options.Hosts = nil

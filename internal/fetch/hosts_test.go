@@ -16,9 +16,9 @@ func TestHosts(t *testing.T) {
 		"https://example.org.evil.test/a":       "",
 		"https://example.net:8443/a":            "https://example.net:8443/a",
 		"https://example.net/a":                 "",
-		"https://example.com/a":                 "", // * is a label, not none
+		"https://example.com/a":                 "", // * stands for exactly one label
 		"https://a.example.com/a%2Fb":           "https://a.example.com/a%2Fb",
-		"https://a.b.example.com/a":             "", // nor two
+		"https://a.b.example.com/a":             "", // and not for two
 		"https://aexample.com/a":                "",
 		"https://a.example.com:8443/a":          "",
 		"https://a.ports.example.com:8443/a":    "https://a.ports.example.com:8443/a",
@@ -43,7 +43,7 @@ func TestHosts(t *testing.T) {
 	for text, want := range tests {
 		address, err := url.Parse(text)
 		if err != nil {
-			continue // what is no URL is not asked for
+			continue // not a URL: not checked
 		}
 		got := ""
 		if checked, err := hosts.check(address); err == nil {

@@ -23,13 +23,13 @@ func (w *world) session(t *testing.T, source application.Source) *Session {
 	return session
 }
 
-// The names are paths below the root of the host, so that whoever joins them with
-// the folder of the importing file asks for what a browser would.
+// The names are paths below the root of the host. Joined with the folder of the importing
+// file, they lead to the same file as in a browser.
 func TestImports(t *testing.T) {
 	var asked []string
 	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.RequestURI)
-		fmt.Fprint(w, "at "+r.URL.Path) //nolint:gosec // G705: nobody has this as a page
+		fmt.Fprint(w, "at "+r.URL.Path) //nolint:gosec // G705: no browser shows it
 	})
 	session := w.session(t, application.Source{URL: w.url("/a%20b/web/entry.yaml")})
 	if session.Entry() != "a b/web/entry.yaml" {
@@ -99,7 +99,8 @@ func TestImportsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Who pins a template means what comes of it.
+// The digest of a pinned template does not cover imports, so such a template may not import
+// anything.
 func TestPinnedTemplateImportsNothing(t *testing.T) {
 	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
 	session := w.session(t, application.Source{URL: w.url("/entry.yaml"), Digest: application.DigestOf([]byte("hello"))})
@@ -110,7 +111,7 @@ func TestPinnedTemplateImportsNothing(t *testing.T) {
 	checkError(t, err, "/entry.yaml: refused: it has a digest, and what it imports has none")
 }
 
-// An import is redirected by the rules of the first URL, too.
+// The rules for redirects of the first URL also apply to imports.
 func TestImportsAreRedirected(t *testing.T) {
 	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://evil.test/"+canary, http.StatusFound)
@@ -134,7 +135,7 @@ func TestBytesAreCountedOverAllFiles(t *testing.T) {
 	}
 }
 
-// As many files as a template may import are had, each redirected once, and no more.
+// A template may import the allowed number of files, each redirected once, and no more.
 func TestRequestsAreCountedOverAllFiles(t *testing.T) {
 	asked := 0
 	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +173,7 @@ func TestTimeIsThatOfAllFiles(t *testing.T) {
 	}
 }
 
-// A source that was made by hand is looked at as a user's is, and not repeated.
+// A source that was built in code is checked like a user's, and not repeated in errors.
 func TestSourcesMadeByHand(t *testing.T) {
 	w := newWorld(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
 	texts := []string{"", "a.yaml", "https://user:" + canary + "@example.com:" + w.port + "/a.yaml", "https://%zz" + canary, "http://example.com/a.yaml"}

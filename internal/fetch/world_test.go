@@ -18,15 +18,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// canary is in all that hosts send, and never to be in an error.
+// canary is part of all data that hosts send, and must never be in an error.
 const canary = "CANARY"
 
-// nameServer answers questions without a network. What it does not know is at
-// 127.0.0.1, where no host is but the victim, as if libc had read the name.
+// nameServer answers questions without a network. An unknown name has the address 127.0.0.1,
+// which only the victim has, as if libc had parsed the name.
 type nameServer struct {
 	sync.Mutex
-	// known has the answers to the first question, the second, and so on; the last
-	// one is that to all that follow.
+	// known has the answers to the first question, the second, and so on. The last one is
+	// repeated.
 	known map[string][]string
 	asked map[string]int
 }
@@ -39,7 +39,7 @@ func (n *nameServer) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers one question, in the form that DNS has over TCP.
+// serve answers one question in the TCP format of DNS.
 func (n *nameServer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	var length [2]byte
@@ -82,7 +82,7 @@ func (n *nameServer) answer(question []byte) []byte {
 // lengthOf has the number of bytes of an address of type A (1), and AAAA (28).
 var lengthOf = map[uint16]byte{1: 4, 28: 16}
 
-// addressesOf gives what a name has of a type.
+// addressesOf returns the addresses of a name of this type.
 func (n *nameServer) addressesOf(name string, kind uint16) [][]byte {
 	n.Lock()
 	defer n.Unlock()
@@ -103,7 +103,7 @@ func (n *nameServer) addressesOf(name string, kind uint16) [][]byte {
 	return found
 }
 
-// victim is what must not be reached: it counts.
+// victim is a server that must not be reached. It counts connections.
 type victim struct {
 	listener net.Listener
 	from     chan string
@@ -130,8 +130,8 @@ func newVictim(t *testing.T, address string) *victim {
 
 func (v *victim) port() string { return portOf(v.listener.Addr()) }
 
-// connections gives how many there were. Connections are accepted in their order,
-// so that all were counted before the one that is made here.
+// connections returns the number of connections. They are accepted in order, so all earlier
+// ones are counted before the one that is made here.
 func (v *victim) connections(t *testing.T) (count int) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", v.listener.Addr().String())
@@ -159,8 +159,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a host with the names example.com and all below, at an address that is
-// allowed, and a name server.
+// world is a host with the name example.com and all names below, at an allowed address, and a
+// name server.
 type world struct {
 	names   *nameServer
 	host    *httptest.Server
@@ -168,7 +168,7 @@ type world struct {
 	options Options
 }
 
-// newWorld has the host at 127.0.0.2, so that 127.0.0.1 is as foreign as any other.
+// newWorld has its host at 127.0.0.2, so that 127.0.0.1 is as foreign as any other address.
 func newWorld(t *testing.T, handler http.HandlerFunc) *world {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
@@ -202,10 +202,10 @@ func (w *world) fetcher(t *testing.T) *Fetcher {
 	return fetcher
 }
 
-// url gives that of a path of the host.
+// url returns the URL of a path of the host.
 func (w *world) url(path string) string { return "https://example.com:" + w.port + path }
 
-// fetch fetches what a user has written.
+// fetch fetches a user's source.
 func (w *world) fetch(t *testing.T, text string) ([]byte, error) {
 	t.Helper()
 	source, isURL, err := application.ParseSource(application.ToscaKey, text)
@@ -215,7 +215,7 @@ func (w *world) fetch(t *testing.T, text string) ([]byte, error) {
 	return fetchOne(t.Context(), w.fetcher(t), source)
 }
 
-// fetchOne fetches one file, as an archive is.
+// fetchOne fetches one file, such as an archive.
 func fetchOne(ctx context.Context, fetcher *Fetcher, source application.Source) ([]byte, error) {
 	session, err := fetcher.Session(ctx, source)
 	if err != nil {
@@ -225,8 +225,7 @@ func fetchOne(ctx context.Context, fetcher *Fetcher, source application.Source) 
 	return session.Open(session.Entry())
 }
 
-// checkError compares what an error says, and that it says nothing that came from
-// the host.
+// checkError compares the text of an error, and checks that it contains nothing from the host.
 func checkError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,8 +1,6 @@
 package habitat
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +15,8 @@ import (
 
 var kind = schema.GroupVersionKind{Group: habitat.Group, Version: habitat.Version, Kind: habitat.Kind}
 
-// newHabitat is a Habitat to be read. It is read as it is: one that does not fit
-// into the types of a program would keep it from seeing any other.
+// newHabitat returns an empty Habitat to read into. It is unstructured: a single
+// Habitat that does not fit into Go types would make the list of all unreadable.
 func newHabitat() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -31,14 +29,9 @@ func newHabitatList() *unstructured.UnstructuredList {
 	return list
 }
 
-// newSecret is a Secret of which the API server tells its metadata only.
-func newSecret() *metav1.PartialObjectMetadata {
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret
-}
+func isKnown(version string) bool { return version == habitat.V1beta1 || version == habitat.V1beta2 }
 
-// cacheOptions has the caches hold what concerns Habitats, and as little of it as is needed.
+// cacheOptions limits the caches to the objects of Habitats, and to the required fields.
 func cacheOptions(namespaces []string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{habitat.Label: "true"})
 	options := cache.Options{
@@ -49,7 +42,7 @@ func cacheOptions(namespaces []string) cache.Options {
 			newSecret():           {Transform: trimSecret},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
-		// Nothing is watched and kept because somebody happened to read it.
+		// A read of another kind fails, and does not start a watch.
 		ReaderFailOnMissingInformer: true,
 	}
 	if len(namespaces) > 0 {
@@ -61,8 +54,8 @@ func cacheOptions(namespaces []string) cache.Options {
 	return options
 }
 
-// trimPod keeps of a Pod what tells whether it can be a peer, and whether it is of an
-// older revision.
+// trimPod keeps the fields that show whether a Pod can be the peer, and whether its
+// revision is outdated.
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -77,7 +70,14 @@ func trimPod(object any) (any, error) {
 	}, nil
 }
 
-// trimSecret keeps the name: the annotation of kubectl apply holds all values.
+// newSecret returns a Secret for requests that read only its metadata.
+func newSecret() *metav1.PartialObjectMetadata {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return secret
+}
+
+// trimSecret keeps the name. The annotation of kubectl apply contains all values.
 func trimSecret(object any) (any, error) {
 	secret, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -91,25 +91,21 @@ func trimSecret(object any) (any, error) {
 	}, nil
 }
 
-// secretsIndex finds the Habitats that want a Secret.
+// secretsIndex finds the Habitats that name a Secret. Its values are those of secretNames.
 const secretsIndex = "secrets"
 
-func (s *shared) index(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, newHabitat(), secretsIndex, func(object client.Object) []string {
-		live, ok := object.(*unstructured.Unstructured)
-		if !ok || !isKnown(habitat.CustomVersionOf(live.Object)) {
-			return nil
-		}
-		parsed, refusals := habitat.Parse(live.Object)
-		if len(refusals) > 0 {
-			return nil
-		}
-		var names []string
-		for _, secret := range parsed.Secrets() {
-			names = append(names, secret.Name)
-		}
-		return names
-	})
+func secretNames(object client.Object) []string {
+	live, ok := object.(*unstructured.Unstructured)
+	if !ok || !isKnown(habitat.CustomVersionOf(live.Object)) {
+		return nil
+	}
+	parsed, refusals := habitat.Parse(live.Object)
+	if len(refusals) > 0 {
+		return nil
+	}
+	var names []string
+	for _, secret := range parsed.Secrets() {
+		names = append(names, secret.Name)
+	}
+	return names
 }
-
-func isKnown(version string) bool { return version == habitat.V1beta1 || version == habitat.V1beta2 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,32 +26,26 @@ import (
 const (
 	// definitionFile is the shipped CustomResourceDefinition.
 	definitionFile = "components/habitat/crd/habitats.yaml"
-	// partOfLabel, of this value, is on what we ship.
+	// partOfLabel has this value on all shipped objects.
 	partOfLabel, partOf = "app.kubernetes.io/part-of", "krake-observer"
 
-	// establishTimeout and establishPeriod are those of the Habitat operator. A
-	// definition that the API server has taken in is served after a second or two.
+	// establishTimeout and establishPeriod are those of the Habitat operator. The API
+	// server serves a new definition after a second or two.
 	establishTimeout = 10 * time.Second
 	establishPeriod  = 500 * time.Millisecond
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// establish registers the definition of Habitats, unless somebody else does, and
-// waits until the API server serves them.
-func establish(ctx context.Context, options Options) error {
-	if !options.AssumeRegistered {
-		if err := register(ctx, options.Config, options.Logger); err != nil {
-			return fmt.Errorf("register the CustomResourceDefinition of Habitats (or have somebody do it, and set --assume-crd-registered): %w", err)
-		}
-	}
-	served, err := discovery.NewDiscoveryClientForConfig(options.Config)
+// waitServed waits until the API server serves Habitats.
+func waitServed(ctx context.Context, config *rest.Config) error {
+	served, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, establishPeriod, establishTimeout, true, func(context.Context) (bool, error) {
-		last = isServed(served)
+		last = checkServed(served)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -59,29 +54,29 @@ func establish(ctx context.Context, options Options) error {
 	return nil
 }
 
-// isServed gives what is missing of the resources that the controllers need.
-func isServed(served discovery.ServerResourcesInterface) error {
+// checkServed returns an error unless the API server serves Habitats with their status.
+func checkServed(served discovery.ServerResourcesInterface) error {
 	list, err := served.ServerResourcesForGroupVersion(habitat.APIVersion)
 	if err != nil {
 		return fmt.Errorf("%s: %w: apply the CustomResourceDefinition", habitat.APIVersion, err)
 	}
 	for _, wanted := range []string{habitat.Plural, habitat.Plural + "/status"} {
-		found := false
-		for _, resource := range list.APIResources {
-			found = found || resource.Name == wanted
-		}
-		if !found {
+		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == wanted }) {
 			return fmt.Errorf("%s has no %s: replace the CustomResourceDefinition by the one that is shipped with this program", habitat.APIVersion, wanted)
 		}
 	}
 	return nil
 }
 
-// register creates the definition, and brings one of ours that is of another
-// version of this program to this one. That of somebody else it leaves alone.
+// register creates the definition, or updates it if it is ours and of another version of
+// this program. A definition of another owner stays unchanged.
 func register(ctx context.Context, config *rest.Config, logger logr.Logger) error {
-	shipped, err := definition()
+	text, err := manifests.Files.ReadFile(definitionFile)
 	if err != nil {
+		return err
+	}
+	shipped := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, shipped); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(config)
@@ -93,42 +88,26 @@ func register(ctx context.Context, config *rest.Config, logger logr.Logger) erro
 	switch {
 	case apierrors.IsNotFound(err):
 		_, err = resource.Create(ctx, shipped, metav1.CreateOptions{FieldManager: Name})
-		if apierrors.IsAlreadyExists(err) {
-			return nil // another replica was faster
-		}
-		return err
 	case err != nil:
-		return err
 	case live.GetLabels()[partOfLabel] != partOf:
-		logger.Info("the CustomResourceDefinition is somebody else's, and is left as it is", "definition", live.GetName())
-		return nil
+		logger.Info("the CustomResourceDefinition belongs to another owner, and stays unchanged", "definition", live.GetName())
+	default:
+		err = update(ctx, resource, shipped, live)
 	}
-	return update(ctx, resource, shipped, live)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return nil // another replica was faster
+	}
+	return err
 }
 
-// update changes what differs from what is shipped, and leaves alone what others
-// have added, as the agent does with objects.
+// update changes the fields that differ from the shipped ones, and leaves alone those
+// that others have added, as the agent does with objects.
 func update(ctx context.Context, resource dynamic.ResourceInterface, shipped, live *unstructured.Unstructured) error {
 	fields, err := observed.Default(shipped.Object)
-	if err != nil {
+	if err != nil || len(fields.Compare(shipped.Object, live.Object)) == 0 {
 		return err
-	}
-	if len(fields.Compare(shipped.Object, live.Object)) == 0 {
-		return nil
 	}
 	wanted := &unstructured.Unstructured{Object: fields.Overlay(shipped.Object, live.Object)}
-	if _, err := resource.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: Name}); !apierrors.IsConflict(err) {
-		return err
-	}
-	return nil // another replica was faster
-}
-
-// definition reads the shipped CustomResourceDefinition.
-func definition() (*unstructured.Unstructured, error) {
-	text, err := manifests.Files.ReadFile(definitionFile)
-	if err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{}
-	return object, yaml.Unmarshal(text, object)
+	_, err = resource.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: Name})
+	return err
 }

@@ -1,9 +1,9 @@
-// Package habitat carries out Habitats, the custom resources of the Habitat
-// operator: it makes an Application of each, which the agent of the cluster carries
-// out, and keeps the peer file of each namespace, by which the Pods of all its
-// Habitats find each other.
+// Package habitat runs the controllers of Habitats, the custom resources of the Habitat
+// operator. They write an Application for each Habitat, which the agent of the cluster
+// applies. They also write the peer file of each namespace, with which the Pods of all
+// its Habitats find each other.
 //
-// It writes as a ServiceAccount of its own, a user like any other to webhook and
-// policies, and never writes a workload itself. Habitats are where hub and target
-// are one cluster: an owner reference cannot lead from one cluster to another.
+// The controllers have a ServiceAccount of their own, which is a user like any other for
+// webhook and policies. They never write a workload. Hub and target must be the same
+// cluster, because an owner reference cannot lead to another cluster.
 package habitat

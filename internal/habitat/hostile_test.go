@@ -24,7 +24,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// condition gives one of a Habitat.
+// condition returns a condition of a Habitat.
 func (w *world) condition(name, of string) metav1.Condition {
 	w.t.Helper()
 	if c := meta.FindStatusCondition(w.statusOf(of).Conditions, name); c != nil {
@@ -33,7 +33,7 @@ func (w *world) condition(name, of string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// checkAccepted compares the reason why a Habitat is accepted or not.
+// checkAccepted compares the reason of the condition Accepted.
 func (w *world) checkAccepted(of, reason string) {
 	w.t.Helper()
 	if c := w.condition(acceptedCondition, of); c.Reason != reason {
@@ -48,7 +48,7 @@ func (w *world) checkState(of string, want application.State) {
 	}
 }
 
-// What people do to an Application that was generated, and what it is afterwards.
+// The changes that users make to a generated Application, and its state afterwards.
 func TestApplicationsAreBroughtBack(t *testing.T) {
 	for what, change := range map[string]func(cm *corev1.ConfigMap){
 		"labels":          func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"team": "blue"} },
@@ -98,7 +98,7 @@ func TestApplicationsAreBroughtBack(t *testing.T) {
 	}
 }
 
-// Somebody else's ConfigMap of the name stays as it is, and that is said.
+// A foreign ConfigMap of the name stays unchanged, and the Habitat reports it.
 func TestNameTaken(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "other.example.org/v1", Kind: "Habitat", Name: "greeter", UID: "other", Controller: new(true)}
 	for what, change := range map[string]func(cm *corev1.ConfigMap){
@@ -123,7 +123,7 @@ func TestNameTaken(t *testing.T) {
 			w.habitat("greeter", greeter)
 			w.mustCarry("greeter")
 			w.wrote("status Habitat greeter")
-			if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonNameTaken || !strings.Contains(c.Message, "habitat-greeter") {
+			if c := w.condition(acceptedCondition, "greeter"); c.Reason != reasonNameConflict || !strings.Contains(c.Message, "habitat-greeter") {
 				t.Errorf("%+v", c)
 			}
 			w.checkState("greeter", application.StateFailed)
@@ -131,7 +131,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// Nobody else's habitat-peers is written, and every Habitat says why it has no peers.
+// A foreign habitat-peers is not written, and every Habitat reports why it has no peers.
 func TestPeersTaken(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "other.example.org/v1", Kind: "Habitat", Name: "greeter", UID: "other"}
 	for what, change := range map[string]func(cm *corev1.ConfigMap){
@@ -158,14 +158,14 @@ func TestPeersTaken(t *testing.T) {
 	}
 }
 
-// What people do to the peer file.
+// The changes that users make to the peer file.
 func TestPeerFiles(t *testing.T) {
 	const one, other = "10.0.0.1", "10.0.0.2"
 	for what, test := range map[string]struct {
 		change func(cm *corev1.ConfigMap)
-		// wanted is what is in it then; "" where it must not be written.
+		// wanted is the content afterwards, or "" if it must not be written.
 		wanted string
-		// why is what the Habitat says if it is not written.
+		// why is the Habitat's reason if the file is not written.
 		why string
 	}{
 		"another address":   {func(cm *corev1.ConfigMap) { cm.Data[peerFile] = "192.0.2.1" }, one, ""},
@@ -215,7 +215,7 @@ func TestPeerFiles(t *testing.T) {
 	}
 }
 
-// Pods as they come.
+// The candidates among Pods in any state.
 func TestPeersAreCandidates(t *testing.T) {
 	for what, test := range map[string]struct {
 		pods   []*corev1.Pod
@@ -250,8 +250,8 @@ func TestPeersAreCandidates(t *testing.T) {
 	}
 }
 
-// Whatever a Habitat says, its status is small, valid and of one line, no controller
-// fails or panics, and what is wrong is told once.
+// For any Habitat, the status is small, valid and on one line. No controller fails or panics,
+// and each mistake is reported once.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
 	for what, text := range map[string]string{
@@ -308,7 +308,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// fits tells if the status and the Events are what the API server takes.
+// fits checks that the API server accepts the status and the Events.
 func fits(t *testing.T, w *world, name string) {
 	t.Helper()
 	status := w.statusOf(name)
@@ -331,8 +331,8 @@ func fits(t *testing.T, w *world, name string) {
 	}
 }
 
-// A Habitat by the name of the peer file's Application, where the definition of
-// somebody else lets it in, touches neither.
+// A Habitat may have the name of the peer file's Application, if a foreign definition admits
+// it. It then changes neither of the two.
 func TestNamedPeers(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	w.habitat("peers", greeter)
@@ -346,7 +346,7 @@ func TestNamedPeers(t *testing.T) {
 	}
 }
 
-// What is said when the API server refuses, and of what runs meanwhile.
+// The reports of refusals by the API server, and of what runs meanwhile.
 func TestRefusals(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	ready(w, "habitat-greeter")
@@ -366,7 +366,7 @@ func TestRefusals(t *testing.T) {
 	if c := w.condition(application.ReadyCondition, "greeter"); c.Status != metav1.ConditionTrue || status.Application != "habitat-greeter" || status.Ready != "2/2" {
 		t.Errorf("%+v", status)
 	}
-	// What may pass is no verdict.
+	// A temporary error is no verdict.
 	w.refuse = func(verb string, _ client.Object) error {
 		if verb != "patch" {
 			return nil
@@ -378,7 +378,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// ready has the agent say that all is well.
+// ready records as the agent that the Application is healthy.
 func ready(w *world, name string, drifts ...application.Drift) {
 	w.t.Helper()
 	edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) {
@@ -393,7 +393,7 @@ func ready(w *world, name string, drifts ...application.Drift) {
 	})
 }
 
-// An edit of many fields, and one with long paths, fits into status and Event.
+// An edit of many fields, or of long paths, fits into status and Event.
 func TestManyFields(t *testing.T) {
 	drift := application.Drift{
 		Object: manifest.ID{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: shop, Name: "greeter"},
@@ -418,8 +418,7 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-// No status of a ConfigMap, whoever has written it, keeps the controller from saying
-// what it thinks.
+// Whatever the status of a ConfigMap, the controller still reports its own conditions.
 func TestUnreadableApplications(t *testing.T) {
 	for _, text := range []string{"", "{", "7", `{"conditions": 7}`, `{"conditions": [{"type": "Ready"}]}`, `{"drifts": [{"object": {}}]}`} {
 		t.Run(text, func(t *testing.T) {
@@ -437,8 +436,8 @@ func TestUnreadableApplications(t *testing.T) {
 	}
 }
 
-// The Secrets of a Habitat may come and go in any order, and what a StatefulSet
-// cannot change is not asked of it on the way.
+// The Secrets of a Habitat may be created and deleted in any order. No update in between
+// changes a field that is immutable in a StatefulSet.
 func TestImmutableBehindAMissingSecret(t *testing.T) {
 	const text = `
 customVersion: v1beta2
@@ -453,7 +452,7 @@ spec: {v1beta2: {image: a:1, persistentStorage: {size: 1Gi, mountPath: /data}, s
 		}
 	})
 	w.mustCarry("greeter")
-	w.checkAccepted("greeter", reasonSecretMissing)
+	w.checkAccepted("greeter", reasonSecretNotFound)
 	w.have(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "config"}})
 	w.mustCarry("greeter")
 	w.checkAccepted("greeter", reasonImmutable)
@@ -462,8 +461,8 @@ spec: {v1beta2: {image: a:1, persistentStorage: {size: 1Gi, mountPath: /data}, s
 	}
 }
 
-// An Application that was edited beyond recognition while the Habitat was changed, too,
-// is no plan that the Habitat must keep to.
+// A user has replaced the manifest of the Application, and the Habitat has changed, too. The
+// replaced manifest does not restrict the change.
 func TestEditedAndChanged(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	w.image("greeter", "greeter:2")
@@ -474,7 +473,7 @@ func TestEditedAndChanged(t *testing.T) {
 	w.checkAccepted("greeter", reasonAccepted)
 }
 
-// Values of Secrets and of variables are told to nobody.
+// Values of Secrets and of variables are never published.
 func TestTellsNoValues(t *testing.T) {
 	const secret = "hunter2"
 	w := newWorld(t)
@@ -495,8 +494,8 @@ func TestTellsNoValues(t *testing.T) {
 	}
 }
 
-// The cache keeps neither the annotations of Secrets, which may hold their values, nor
-// what is in Pods.
+// The cache stores neither the annotations of Secrets, which may contain their values, nor the
+// content of Pods.
 func TestCachesKeepLittle(t *testing.T) {
 	meta := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
 	for _, trimmed := range []func() (any, error){

@@ -23,10 +23,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// TestModel lets people, agent, garbage collector and controllers act in any order,
-// with caches of which each is behind as it likes. At each write it looks whether
-// that was the process's to write, and at the end whether all is as it is to be, and
-// nothing is written any more.
+// TestModel runs users, agent, garbage collector and controllers in any order, with caches
+// that are each behind by a random amount. It checks at each write that the process may make
+// it. At the end, it checks the final state, and that all writes have stopped.
 func TestModel(t *testing.T) {
 	const seeds, steps = 60, 80
 	for seed := range uint64(seeds) {
@@ -61,7 +60,7 @@ type act struct {
 	do   func()
 }
 
-// names are those of the Habitats. Of the last one somebody may have the ConfigMap.
+// names are the names of the Habitats. The ConfigMap of the last one may be foreign.
 var names = []string{"a", "b", "crew", "taken"}
 
 func (m *model) anyName() string { return names[m.random.IntN(len(names))] }
@@ -83,7 +82,7 @@ func (m *model) acts() []act {
 	}...)
 }
 
-// pass is one of a controller. What is behind is told so by the API server.
+// pass runs a pass of a controller. If its cache is behind, the API server returns a conflict.
 func (m *model) pass(do func() error) {
 	m.t.Helper()
 	if err := do(); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -91,8 +90,8 @@ func (m *model) pass(do func() error) {
 	}
 }
 
-// another has another replica act, which is not behind: this one has lost the Lease,
-// and gets it back.
+// another runs another replica, whose cache is current: this one has lost the Lease, and gets
+// it back.
 func (m *model) another() {
 	m.t.Helper()
 	seen := m.seen
@@ -108,7 +107,7 @@ func (m *model) another() {
 	m.seen = seen
 }
 
-// people do what people do.
+// people returns the actions of users.
 func (m *model) people() []act {
 	return []act{
 		{"create", m.create},
@@ -148,7 +147,7 @@ func (m *model) people() []act {
 				m.change(&corev1.Pod{}, p.Name, func(object client.Object) {
 					if p, ok := object.(*corev1.Pod); ok {
 						p.Status.Phase = []corev1.PodPhase{corev1.PodRunning, corev1.PodPending, corev1.PodFailed}[m.random.IntN(3)]
-						_ = m.server.Status().Update(m.t.Context(), p) // nobody has changed it meanwhile
+						_ = m.server.Status().Update(m.t.Context(), p) // no other client has changed it meanwhile
 					}
 				})
 			}
@@ -173,7 +172,7 @@ func (m *model) create() {
 	}
 }
 
-// spoil takes from an Application what makes it ours, or what it says.
+// spoil removes marks of ownership or content from an Application.
 func (m *model) spoil(object client.Object) {
 	cm, ok := object.(*corev1.ConfigMap)
 	if !ok || cm.Annotations[application.GeneratedFromAnnotation] == "" {
@@ -258,8 +257,8 @@ func (m *model) kill() {
 	}
 }
 
-// collect does what the garbage collector does, and the agent with what an
-// Application has left.
+// collect acts as the garbage collector, and as the agent on the objects of removed
+// Applications.
 func (m *model) collect() {
 	m.t.Helper()
 	uids := map[types.UID]bool{}
@@ -289,7 +288,7 @@ func (m *model) collect() {
 	}
 }
 
-// sets does what the controller of StatefulSets does.
+// sets acts as the controller of StatefulSets.
 func (m *model) sets() {
 	m.t.Helper()
 	for _, object := range m.all(&appsv1.StatefulSetList{}) {
@@ -310,7 +309,7 @@ func (m *model) sets() {
 	}
 }
 
-// judge looks at a write of the process.
+// judge checks a write of the process.
 func (m *model) judge(verb string, before, after client.Object) {
 	m.t.Helper()
 	switch verb {
@@ -357,14 +356,14 @@ func (m *model) judgeDelete(before client.Object) {
 	}
 	set, ok := live(m.world, &appsv1.StatefulSet{}, p.Labels[habitat.NameLabel])
 	if !ok || !metav1.IsControlledBy(p, set) {
-		return // it goes anyway
+		return // it is removed anyway
 	}
 	if p.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision && set.Status.ObservedGeneration == set.Generation {
 		m.t.Errorf("deleted Pod %s of the revision %s that is wanted", p.Name, set.Status.UpdateRevision)
 	}
 }
 
-// settle goes on until nothing is written any more.
+// settle runs until all writes have stopped.
 func (m *model) settle() {
 	m.t.Helper()
 	const most = 20
@@ -387,7 +386,7 @@ func (m *model) settle() {
 	m.t.Errorf("it does not settle: %q, %q", m.writes, m.told)
 }
 
-// check asserts what is to be, when all has settled.
+// check asserts the final state.
 func (m *model) check() {
 	m.t.Helper()
 	_, hasSecret := live(m.world, &corev1.Secret{}, "config")
@@ -426,9 +425,9 @@ func (m *model) checkHabitat(object *unstructured.Unstructured, cm *corev1.Confi
 	case len(refusals) > 0:
 		wanted = reasonValidationFailed
 	case len(h.Secrets()) > 0 && !hasSecret:
-		wanted = reasonSecretMissing
+		wanted = reasonSecretNotFound
 	case isTaken:
-		wanted = reasonNameTaken
+		wanted = reasonNameConflict
 	}
 	if reason != wanted {
 		m.t.Errorf("%s: %s, want %s", object.GetName(), reason, wanted)

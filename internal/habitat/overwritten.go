@@ -5,27 +5,38 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// overwrittenSince gives the edits that the agent has set back since the last one
-// that was told, the oldest first. Its history is bounded, and what is repeated is
-// counted there: the last one told may not be found any more.
-func overwrittenSince(app *application.Application, told *Overwritten) []Overwritten {
+// Overwritten is an edit of a sub-resource that the agent has reverted.
+type Overwritten struct {
+	Time   metav1.Time `json:"time"`
+	Object string      `json:"object"`
+	Fields []string    `json:"fields,omitempty"`
+	By     string      `json:"by,omitempty"`
+	// Count is how often the same manager made the same edit.
+	Count int `json:"count,omitempty"`
+}
+
+// mostFields is how many fields of one edit are listed.
+const mostFields = 10
+
+// overwrittenSince returns the reverted edits after the last reported one, the oldest
+// first. The agent's history is bounded, and counts repetitions in their first entry, so
+// it may not contain the last reported edit.
+func overwrittenSince(app *application.Application, reported *Overwritten) []Overwritten {
 	var since []Overwritten
 	for _, drift := range app.Status.Drifts {
 		if drift.Repaired == "" {
 			continue
 		}
 		edit := overwrittenBy(drift)
-		if told != nil && edit.sameAs(*told) {
+		if reported != nil && edit.isSame(*reported) {
 			break
 		}
-		if told == nil || !edit.Time.Before(&told.Time) {
+		if reported == nil || !edit.Time.Before(&reported.Time) {
 			since = append(since, edit)
 		}
 	}
@@ -37,7 +48,7 @@ func overwrittenBy(drift application.Drift) Overwritten {
 	edit := Overwritten{
 		Time: drift.Seen, Object: drift.Object.Kind + "/" + drift.Object.Name, By: drift.Manager, Count: drift.Count,
 	}
-	for _, field := range drift.Fields { // where an element became another one, its list is there twice
+	for _, field := range drift.Fields { // a list with a replaced element is there twice
 		if !slices.Contains(edit.Fields, field.Path) {
 			edit.Fields = append(edit.Fields, field.Path)
 		}
@@ -48,16 +59,13 @@ func overwrittenBy(drift application.Drift) Overwritten {
 	return edit
 }
 
-// mostFields is how many fields of one edit are told.
-const mostFields = 10
-
-func (o Overwritten) sameAs(other Overwritten) bool {
+func (o Overwritten) isSame(other Overwritten) bool {
 	return o.Time.Equal(&other.Time) && o.Object == other.Object && slices.Equal(o.Fields, other.Fields) && o.By == other.By && o.Count == other.Count
 }
 
-// String names what was edited, and says where to do so instead.
+// String names the edit, and where to make it instead.
 func (o Overwritten) String() string {
-	by, what := "somebody", "deleted"
+	by, what := "another client", "deleted"
 	if o.By != "" {
 		by = o.By
 	}
@@ -65,9 +73,4 @@ func (o Overwritten) String() string {
 		what = "changed in " + strings.Join(o.Fields, ", ")
 	}
 	return fmt.Sprintf("%s was %s by %s, and is set back: make changes in the Habitat", o.Object, what, by)
-}
-
-// regarding is what an Event speaks of.
-func regarding(h types.NamespacedName, uid types.UID) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: h.Namespace, Name: h.Name, UID: uid}
 }

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A process keeps what it has chosen, or found when it began: the address of another
-// Pod that somebody writes into the file by hand is set back, and a file that was
-// deleted has the same one again.
+// A process keeps the peer that it has chosen, or found at its start. If a user writes the
+// address of another Pod into the file, it is reset. A deleted file is created with the same
+// address.
 func TestAChoiceIsKept(t *testing.T) {
 	const one, other = "10.0.0.1", "10.0.0.2"
 	w := carried(t, "greeter", greeter)
@@ -20,8 +20,8 @@ func TestAChoiceIsKept(t *testing.T) {
 		edit(w, &corev1.ConfigMap{}, peerFile, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{peerFile: address} })
 		w.see()
 	}
-	write(other) // that of a former process
-	p := newPeers(w.shared)
+	write(other) // of a former process
+	p := &peers{shared: w.shared}
 	has := func(want string) {
 		t.Helper()
 		w.must(p.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}}))

@@ -20,9 +20,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 )
 
-// replacements deletes the Pods of an older revision where the Habitat asks for that:
-// a group that elects a leader is then replaced as a whole. Pods of the revision that
-// is wanted stay, whatever was done to the StatefulSet in between.
+// replacements deletes the Pods of outdated revisions for the update strategy OnDelete,
+// so that a group with an elected leader is replaced as a whole. Pods of the wanted
+// revision stay, even if the StatefulSet had another revision in between.
 type replacements struct{ *shared }
 
 func (r *replacements) add(mgr manager.Manager) error {
@@ -33,10 +33,10 @@ func (r *replacements) add(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("habitat-replacements").
 		For(&appsv1.StatefulSet{}, builder.WithPredicates(isOnDelete)).
-		// A Pod that comes late may be of the former revision.
+		// A Pod that is created late may have the former revision.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()),
-			builder.WithPredicates(comesOrGoes)).
-		WithOptions(work()).
+			builder.WithPredicates(isNewOrDeleted)).
+		WithOptions(controllerOptions()).
 		Complete(r)
 }
 
@@ -59,8 +59,7 @@ func (r *replacements) Reconcile(ctx context.Context, request reconcile.Request)
 	}
 	outdated, revision, err := r.outdated(ctx, r.client, h, cm)
 	if err == nil && len(outdated) > 0 {
-		// Pods may be seen before the StatefulSet is that they are of: what the cache has
-		// is not enough to delete any.
+		// The cache may have newer Pods than StatefulSets, so it does not suffice to delete any.
 		outdated, revision, err = r.outdated(ctx, r.live, h, cm)
 	}
 	if err == nil {
@@ -69,47 +68,40 @@ func (r *replacements) Reconcile(ctx context.Context, request reconcile.Request)
 	return reconcile.Result{RequeueAfter: r.recheck}, err
 }
 
-// outdated gives the Pods of other revisions than that which is wanted: none for as
-// long as nobody can say which that is.
+// outdated returns the Pods of other revisions than the wanted one. It returns none
+// until the StatefulSet is ours, has the spec of the Habitat, and its controller has
+// observed that: only then its update revision is the wanted one.
 func (r *replacements) outdated(ctx context.Context, from client.Reader, h habitat.Habitat, cm *corev1.ConfigMap) (outdated []*corev1.Pod, revision string, err error) {
-	set, err := setOf(ctx, from, h, cm)
-	if err != nil {
+	set, err := statefulSetOf(ctx, from, h, cm)
+	if err != nil || set == nil || set.DeletionTimestamp != nil || set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" {
 		return nil, "", err
 	}
-	settled, err := r.isSettled(h, set)
-	if err != nil || !settled {
+	found, err := differences(h, r.filesImage, set)
+	if err != nil || len(found) > 0 {
 		return nil, "", err
 	}
 	var pods corev1.PodList
 	if err := r.client.List(ctx, &pods, client.InNamespace(set.Namespace), client.MatchingLabels{habitat.NameLabel: h.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, "", err
 	}
+	revision = set.Status.UpdateRevision
 	for i := range pods.Items {
-		if isOutdated(&pods.Items[i], set) {
-			outdated = append(outdated, &pods.Items[i])
+		pod := &pods.Items[i]
+		if metav1.IsControlledBy(pod, set) && pod.DeletionTimestamp == nil && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != revision {
+			outdated = append(outdated, pod)
 		}
 	}
-	return outdated, set.Status.UpdateRevision, nil
+	return outdated, revision, nil
 }
 
-// isSettled tells if the StatefulSet is ours, is what the Habitat says, and its
-// controller has seen it so: only then its update revision is the one that is wanted.
-func (r *replacements) isSettled(h habitat.Habitat, set *appsv1.StatefulSet) (bool, error) {
-	if set == nil || set.DeletionTimestamp != nil || set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" {
-		return false, nil
-	}
-	found, err := differs(h, r.filesImage, set)
-	return len(found) == 0, err
-}
-
-// replace deletes Pods, so that their StatefulSet makes them anew.
+// replace deletes Pods. Their StatefulSet creates them again.
 func (r *replacements) replace(ctx context.Context, h habitat.Habitat, pods []*corev1.Pod, revision string) error {
 	deleted := 0
 	for _, pod := range pods {
 		err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 			client.Preconditions{UID: &pod.UID})
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is another one by now
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it has been replaced already
 		case err != nil:
 			return err
 		default:
@@ -117,13 +109,8 @@ func (r *replacements) replace(ctx context.Context, h habitat.Habitat, pods []*c
 		}
 	}
 	if deleted > 0 {
-		r.recorder.normal(regarding(h.NamespacedName, h.UID), nil, "PodsReplaced",
+		r.recorder.event(corev1.EventTypeNormal, habitatReference(h.NamespacedName, h.UID), nil, "PodsReplaced",
 			fmt.Sprintf("%d Pods of an older revision are replaced by such of %s", deleted, revision))
 	}
 	return nil
-}
-
-func isOutdated(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
-	return metav1.IsControlledBy(pod, set) && pod.DeletionTimestamp == nil &&
-		pod.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision
 }

@@ -11,47 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 )
 
-// recorder writes Events. Those that differ in their note only are counted as one,
-// so that what tells them apart is put into the reference.
-type recorder struct{ events.EventRecorder }
-
-func (r recorder) normal(object *corev1.ObjectReference, related *corev1.ObjectReference, reason, note string) {
-	r.event(object, related, corev1.EventTypeNormal, reason, note)
-}
-
-func (r recorder) warning(object *corev1.ObjectReference, related *corev1.ObjectReference, reason, note string) {
-	r.event(object, related, corev1.EventTypeWarning, reason, note)
-}
-
-func (r recorder) event(object, related *corev1.ObjectReference, eventType, reason, note string) {
-	var other runtime.Object
-	if related != nil {
-		other = related
-	}
-	r.Eventf(object, other, eventType, reason, "Reconcile", "%s", cut(note))
-}
-
-// report writes the status of a Habitat, if it says anything new, and then tells what
-// is new by Events.
-func (s *shared) report(ctx context.Context, live *unstructured.Unstructured, judged verdict, cm *corev1.ConfigMap) error {
+// report writes the status of a Habitat if it has changed, and then the Events about the
+// changes.
+func (s *shared) report(ctx context.Context, live *unstructured.Unstructured, v verdict) error {
 	name := client.ObjectKeyFromObject(live)
-	self := regarding(name, live.GetUID())
-	s.tellActed(self, judged, cm)
+	self := habitatReference(name, live.GetUID())
+	switch v.acted {
+	case created:
+		s.recorder.event(corev1.EventTypeNormal, self, configMapReference(v.application), "ApplicationCreated",
+			"ConfigMap "+v.application.Name+" is the Application of this Habitat")
+	case updated:
+		s.recorder.event(corev1.EventTypeNormal, self, configMapReference(v.application), "ApplicationUpdated",
+			"ConfigMap "+v.application.Name+" says what this Habitat does")
+	}
 	peers, file, err := s.peersOf(ctx, live.GetNamespace())
 	if err != nil {
 		return err
 	}
 	former := statusOf(live)
-	status := s.tell(former, live, judged, cm, peers, file)
-	edits := s.editsOf(cm, former)
+	status := s.nextStatus(former, live, v, peers, file)
+	edits := s.overwrittenIn(v.application, former.Overwritten)
 	if len(edits) > 0 {
 		status.Overwritten = &edits[len(edits)-1]
 	}
@@ -61,25 +46,18 @@ func (s *shared) report(ctx context.Context, live *unstructured.Unstructured, ju
 	if err := s.writeStatus(ctx, live, status); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	s.tellChange(self, live, former, judged)
+	s.warn(self, live, former, v)
 	for _, edit := range edits {
-		s.recorder.warning(self, &corev1.ObjectReference{
+		s.recorder.event(corev1.EventTypeWarning, self, &corev1.ObjectReference{
 			Kind: edit.Object, Namespace: name.Namespace, FieldPath: cut(strings.Join(edit.Fields, ", ") + " by " + edit.By),
 		}, "Overwritten", edit.String())
 	}
 	return nil
 }
 
-// peersOf reads the Application of the peer file, and the file; each nil if there is none.
-func (s *shared) peersOf(ctx context.Context, namespace string) (peers, file *corev1.ConfigMap, err error) {
-	if peers, err = s.stored(ctx, types.NamespacedName{Namespace: namespace, Name: peersApplication}); err != nil {
-		return nil, nil, err
-	}
-	file, err = s.stored(ctx, types.NamespacedName{Namespace: namespace, Name: peerFile})
-	return peers, file, err
-}
-
-func (s *shared) editsOf(cm *corev1.ConfigMap, former Status) []Overwritten {
+// overwrittenIn returns the edits of an Application's objects that were reverted since
+// the last reported one.
+func (s *shared) overwrittenIn(cm *corev1.ConfigMap, reported *Overwritten) []Overwritten {
 	if cm == nil {
 		return nil
 	}
@@ -87,11 +65,11 @@ func (s *shared) editsOf(cm *corev1.ConfigMap, former Status) []Overwritten {
 	if err != nil {
 		return nil // the status says so
 	}
-	return overwrittenSince(app, former.Overwritten)
+	return overwrittenSince(app, reported)
 }
 
-// writeStatus fails if the Habitat was changed since it was read: what is told may
-// have been told already.
+// writeStatus fails if the Habitat has changed since it was read, because another pass
+// may have reported the same.
 func (s *shared) writeStatus(ctx context.Context, live *unstructured.Unstructured, status Status) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
@@ -107,29 +85,16 @@ func (s *shared) writeStatus(ctx context.Context, live *unstructured.Unstructure
 	return err
 }
 
-func (s *shared) tellActed(self *corev1.ObjectReference, judged verdict, cm *corev1.ConfigMap) {
-	switch judged.acted {
-	case created:
-		s.recorder.normal(self, referenceTo(cm), "ApplicationCreated", "ConfigMap "+cm.Name+" is the Application of this Habitat")
-	case updated:
-		s.recorder.normal(self, referenceTo(cm), "ApplicationUpdated", "ConfigMap "+cm.Name+" says what this Habitat does")
-	case nothing:
-	}
-}
-
-// tellChange tells why a Habitat is not carried out, once, and at each change of it
-// that its version is deprecated.
-func (s *shared) tellChange(self *corev1.ObjectReference, live *unstructured.Unstructured, former Status, judged verdict) {
+// warn writes an Event when the reason for which a Habitat is not accepted changes. It also
+// writes one at each change of a Habitat of the deprecated version.
+func (s *shared) warn(self *corev1.ObjectReference, live *unstructured.Unstructured, former Status, v verdict) {
 	accepted := meta.FindStatusCondition(former.Conditions, acceptedCondition)
-	if judged.reason != reasonAccepted && judged.reason != reasonGoing &&
-		(accepted == nil || accepted.Reason != judged.reason || accepted.Message != cut(judged.message)) {
-		s.recorder.warning(self, nil, judged.reason, judged.message)
+	if v.reason != reasonAccepted && v.reason != reasonPrevious &&
+		(accepted == nil || accepted.Reason != v.reason || accepted.Message != cut(v.message)) {
+		s.recorder.event(corev1.EventTypeWarning, self, nil, v.reason, v.message)
 	}
 	if former.ObservedGeneration != live.GetGeneration() && habitat.CustomVersionOf(live.Object) == habitat.V1beta1 {
-		s.recorder.warning(self, nil, "Deprecated", "customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2")
+		s.recorder.event(corev1.EventTypeWarning, self, nil, "Deprecated",
+			"customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2")
 	}
-}
-
-func referenceTo(cm *corev1.ConfigMap) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: cm.Namespace, Name: cm.Name, UID: cm.UID}
 }

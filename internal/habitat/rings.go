@@ -9,11 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,32 +19,21 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 )
 
-// rings keeps the Application of the peer file of each namespace that has Habitats.
-// They own it together, so that it goes with the last of them.
+// rings writes the Application of the peer file in each namespace with Habitats. All of
+// them own it, so that it exists until the last of them is deleted.
 type rings struct{ *shared }
 
 func (r *rings) add(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("habitat-rings").
-		Watches(newHabitat(), byNamespace(), builder.WithPredicates(comesOrGoes)).
+		Watches(newHabitat(), byNamespace(), builder.WithPredicates(isNewOrDeleted)).
 		Watches(&corev1.ConfigMap{}, byNamespace(), builder.WithPredicates(named(peersApplication), predicate.ResourceVersionChangedPredicate{})).
-		WithOptions(work()).
+		WithOptions(controllerOptions()).
 		Complete(r)
 }
 
-// byNamespace asks for what is there once in each namespace.
-func byNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
-	})
-}
-
-func named(name string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == name })
-}
-
-// Reconcile implements reconcile.Reconciler, for a namespace. Where there are no
-// Habitats any more the garbage collector deletes the Application.
+// Reconcile implements reconcile.Reconciler, for a namespace. If it has no Habitats, the
+// garbage collector deletes the Application.
 func (r *rings) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := request.Name
 	found, err := r.habitats(ctx, client.InNamespace(namespace))
@@ -61,23 +48,23 @@ func (r *rings) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	_, _, err = r.ensure(ctx, wanted, mineOfAll)
+	_, _, err = r.ensure(ctx, wanted, checkPeersOwner)
 	switch {
 	case errors.Is(err, errTaken), isRefusal(err):
 		// The status of each Habitat says that there is no peer file, and why.
 		ctrl.LoggerFrom(ctx).Info("the Application of the peer file cannot be written", "namespace", namespace, "reason", err.Error())
 		return reconcile.Result{RequeueAfter: r.recheck}, nil
 	case errors.Is(err, errGoing):
-		return reconcile.Result{}, nil // there is an event when it is gone
+		return reconcile.Result{}, nil // its deletion is an event
 	}
 	return ended(reconcile.Result{}, err)
 }
 
-// mostOwners is how many the policies let an object have. Where there are more
-// Habitats others come after them: it goes with the last one all the same.
+// mostOwners is how many owners the policies permit. When the owners are deleted, the
+// remaining Habitats become owners, so that the Application exists until the last one.
 const mostOwners = 100
 
-// ownersOf gives references to the Habitats that may have Pods, sorted by name.
+// ownersOf returns references to the Habitats that may have Pods, sorted by name.
 func ownersOf(found []unstructured.Unstructured) []metav1.OwnerReference {
 	var owners []metav1.OwnerReference
 	for i := range found {

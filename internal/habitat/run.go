@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -19,45 +19,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Name is the user agent, field manager and event source of the controllers, and the
-// name of their Lease.
-const Name = "krake-habitat"
 
 // Options of the controllers.
 type Options struct {
-	Config *rest.Config
-	Logger logr.Logger
-	// Registry takes the metrics of the controllers' work; nil: nobody reads them.
-	Registry prometheus.Registerer
-	Metrics  metricsserver.Options
-	// HealthAddress is where to listen; "0" is nowhere.
+	Config  *rest.Config
+	Logger  logr.Logger
+	Metrics metricsserver.Options
+	// HealthAddress is the address of the probes; "0" disables them.
 	HealthAddress string
 
-	// Cluster is the name by which Applications choose the agent that carries them out.
+	// Cluster is the name by which Applications select the agent of this cluster.
 	Cluster string
-	// Namespaces are those whose Habitats to carry out; none: all.
+	// Namespaces limits the controllers to these namespaces; empty means all.
 	Namespaces []string
-	// AssumeRegistered leaves the CustomResourceDefinition to somebody else.
+	// AssumeRegistered: the controllers do not create the CustomResourceDefinition.
 	AssumeRegistered bool
 	// FilesImage is the image of the init container that copies files.
 	FilesImage string
-	// Recheck is how often every Habitat is looked at again.
+	// Recheck is the interval in which each Habitat is reconciled without an event.
 	Recheck time.Duration
 
-	// LeaseNamespace has the Lease by which one of several replicas acts. Without Elect
-	// there is one.
+	// LeaseNamespace has the Lease with which one of several replicas is elected.
+	// Without Elect there is one replica.
 	LeaseNamespace                            string
 	Elect                                     bool
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Run runs the controllers until the context ends, or the right to act is lost.
+// Run runs the controllers until the context ends, or the replica loses its Lease.
 func Run(ctx context.Context, options Options) error {
-	if err := establish(ctx, options); err != nil {
+	if !options.AssumeRegistered {
+		if err := register(ctx, options.Config, options.Logger); err != nil {
+			return fmt.Errorf("register the CustomResourceDefinition of Habitats (or have an administrator do it, and set --assume-crd-registered): %w", err)
+		}
+	}
+	if err := waitServed(ctx, options.Config); err != nil {
 		return err
 	}
 	lock, err := newLock(options)
@@ -70,7 +67,7 @@ func Run(ctx context.Context, options Options) error {
 		Metrics:                options.Metrics,
 		Cache:                  cacheOptions(options.Namespaces),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		// A replica that does not act yet knows what there is when it begins to.
+		// A replica fills its caches before it is elected.
 		Controller:                          config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
 		LeaderElection:                      options.Elect,
 		LeaderElectionResourceLockInterface: lock,
@@ -88,8 +85,8 @@ func Run(ctx context.Context, options Options) error {
 	return mgr.Start(ctx)
 }
 
-// newLock makes the Lease without a recorder of Events: at each restart there would
-// be one that nobody reads.
+// newLock returns the Lease. It has no recorder, because the Event at each restart is of
+// no use.
 func newLock(options Options) (resourcelock.Interface, error) {
 	if !options.Elect {
 		return nil, nil
@@ -109,19 +106,23 @@ func newLock(options Options) (resourcelock.Interface, error) {
 	}, nil
 }
 
-// add adds what reacts to Habitats, and to what belongs to them.
+// add adds the controllers and the probes.
 func add(ctx context.Context, mgr manager.Manager, options Options) error {
 	s := &shared{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder{mgr.GetEventRecorder(Name)},
 		cluster: options.Cluster, filesImage: options.FilesImage, recheck: options.Recheck, now: time.Now,
 	}
-	if err := s.index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, newHabitat(), secretsIndex, secretNames); err != nil {
 		return err
 	}
+	for _, version := range s.versions() {
+		if err := version.add(mgr); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
-		s.addVersions(mgr),
 		(&rings{s}).add(mgr),
-		newPeers(s).add(mgr),
+		(&peers{shared: s}).add(mgr),
 		(&replacements{s}).add(mgr),
 		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }),
 		mgr.AddReadyzCheck("caches", func(request *http.Request) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// carried is a world in which a Habitat has its StatefulSet, and Pods of revision
-// old, with all of it seen.
+// carried returns a world in which a Habitat has its StatefulSet, and Pods of the revision
+// named old. The caches are current.
 func carried(t *testing.T, name, text string) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func carried(t *testing.T, name, text string) *world {
 	return w
 }
 
-// revise has the StatefulSet's controller see it as it is now, as a revision.
+// revise sets the StatefulSet's revision as its controller does for the present template.
 func (w *world) revise(name, revision string) {
 	w.t.Helper()
 	edit(w, &appsv1.StatefulSet{}, name, func(set *appsv1.StatefulSet) {
@@ -39,7 +39,7 @@ func (w *world) revise(name, revision string) {
 	})
 }
 
-// member is a Pod of the StatefulSet.
+// member creates a Pod of the StatefulSet.
 func (w *world) member(name, of, address, revision string) {
 	w.t.Helper()
 	set, ok := live(w, &appsv1.StatefulSet{}, of)
@@ -59,7 +59,7 @@ func (w *world) image(name, image string) {
 	})
 }
 
-// wrote asserts what was written since it was asked last.
+// wrote asserts the writes since its last call.
 func (w *world) wrote(wanted ...string) {
 	w.t.Helper()
 	if len(w.writes) != len(wanted) {
@@ -73,7 +73,7 @@ func (w *world) wrote(wanted ...string) {
 	w.writes = nil
 }
 
-// A new image goes to all Pods of a group at once, and to no Pod that has it.
+// A new image replaces all Pods of a group at once, and no Pod that already has it.
 func TestReplacesOutdated(t *testing.T) {
 	w := carried(t, "crew", crew)
 	w.member("crew-0", "crew", "10.0.0.1", "old")
@@ -92,8 +92,8 @@ func TestReplacesOutdated(t *testing.T) {
 	w.wrote("delete Pod crew-0", "delete Pod crew-1")
 }
 
-// The watch of Pods may be ahead of that of StatefulSets: a Pod of the new revision,
-// as somebody else's deletion brings it, is not taken for one of an old revision.
+// The watch of Pods may be ahead of that of StatefulSets. A Pod of the new revision, which
+// replaces one that a user deleted, is not taken for an outdated one.
 func TestKeepsPodsOfARevisionThatWasNotSeen(t *testing.T) {
 	w := carried(t, "crew", crew)
 	w.image("crew", "crew:2")
@@ -112,7 +112,7 @@ func TestKeepsPodsOfARevisionThatWasNotSeen(t *testing.T) {
 	})
 	w.revise("crew", "new")
 	w.member("crew-0", "crew", "10.0.0.1", "new")
-	w.see(&corev1.PodList{}) // and nothing else
+	w.see(&corev1.PodList{}) // no other list
 	w.must(w.replacePods("crew"))
 	w.wrote()
 }
@@ -126,8 +126,7 @@ func must[T client.Object](t *testing.T, object T, w *world, name string) T {
 	return found
 }
 
-// What the API server writes otherwise is no reason to keep Pods of an old revision
-// for ever.
+// Another form of a value on the API server is no reason to keep Pods of an old revision.
 func TestReplacesWhateverTheFormOfValues(t *testing.T) {
 	for what, env := range map[string]string{
 		"an empty value":              `{name: A, value: ""}`,
@@ -139,7 +138,7 @@ func TestReplacesWhateverTheFormOfValues(t *testing.T) {
 			w := carried(t, "crew", `
 customVersion: v1beta2
 spec: {v1beta2: {image: crew:1, count: 3, updateStrategy: OnDelete, env: [`+env+`], service: {name: crew, topology: leader}}}`)
-			// As it is once the API server has read and written it.
+			// In the form that the API server writes.
 			edit(w, &appsv1.StatefulSet{}, "crew", func(*appsv1.StatefulSet) {})
 			w.member("crew-0", "crew", "10.0.0.1", "older")
 			w.see()
@@ -149,8 +148,8 @@ spec: {v1beta2: {image: crew:1, count: 3, updateStrategy: OnDelete, env: [`+env+
 	}
 }
 
-// A StatefulSet whose Habitat is seen later than itself is looked at again: no event
-// of it need come any more.
+// A StatefulSet that is seen before its Habitat is checked again, because no further event may
+// come.
 func TestLooksAgainAtWhatIsNotSettled(t *testing.T) {
 	w := carried(t, "crew", crew)
 	w.member("crew-0", "crew", "10.0.0.1", "old")
@@ -169,7 +168,7 @@ func TestLooksAgainAtWhatIsNotSettled(t *testing.T) {
 	}
 }
 
-// A StatefulSet that is not of the Application is somebody else's, and so are its Pods.
+// A StatefulSet that does not belong to the Application is foreign, and so are its Pods.
 func TestLeavesPodsOfOthers(t *testing.T) {
 	for what, change := range map[string]func(set *appsv1.StatefulSet){
 		"without marks":              func(set *appsv1.StatefulSet) { set.Annotations = nil },
@@ -212,7 +211,7 @@ func TestLeavesPodsOfOthers(t *testing.T) {
 	}
 }
 
-// A Pod of the same name that has come since is not the one that was looked at.
+// A newer Pod of the same name is not the one that was checked.
 func TestDeletesNoOtherPodOfTheName(t *testing.T) {
 	w := carried(t, "crew", crew)
 	w.member("crew-0", "crew", "10.0.0.1", "older")
@@ -223,7 +222,7 @@ func TestDeletesNoOtherPodOfTheName(t *testing.T) {
 	w.wrote()
 }
 
-// The Application of a Habitat that was deleted and created again is waited for.
+// A Habitat that was deleted and created again waits until its former Application is gone.
 func TestWaitsForTheFormerApplication(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	edit(w, &corev1.ConfigMap{}, "habitat-greeter", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{application.Finalizer("local")} })
@@ -247,8 +246,8 @@ func TestWaitsForTheFormerApplication(t *testing.T) {
 	}
 }
 
-// A Habitat that is gone already, but still in the cache, gets nothing that stays: what
-// is made has its UID, by which it is collected.
+// A deleted Habitat that is still in the cache leaves no objects behind: they have its UID,
+// and are garbage collected.
 func TestGoneBehindTheCache(t *testing.T) {
 	w := newWorld(t)
 	former := w.habitat("greeter", greeter)
@@ -264,8 +263,8 @@ func TestGoneBehindTheCache(t *testing.T) {
 	w.checkState("greeter", application.StateDeleting)
 }
 
-// An Application that somebody has replaced by a ConfigMap of his own, unseen, is not
-// written.
+// A user has replaced the Application by a ConfigMap, and the cache does not show it: the
+// ConfigMap is not written.
 func TestReplacedBehindTheCache(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	w.image("greeter", "greeter:2")
@@ -274,7 +273,7 @@ func TestReplacedBehindTheCache(t *testing.T) {
 	for _, name := range []string{"habitat-greeter", peersApplication} {
 		w.gone(&corev1.ConfigMap{}, name)
 		w.have(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}})
-		for range 5 { // the versions of the fake API server are counted for each object
+		for range 5 { // the fake API server counts versions for each object
 			edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"team": cm.ResourceVersion} })
 		}
 	}
@@ -287,7 +286,7 @@ func TestReplacedBehindTheCache(t *testing.T) {
 	}
 }
 
-// A file that was changed since it was read is not written.
+// A file that has changed since it was read is not written.
 func TestPeerFileThatHasChangedSince(t *testing.T) {
 	w := carried(t, "greeter", greeter)
 	w.have(pod("greeter-0", "greeter", "10.0.0.1"))
@@ -300,7 +299,7 @@ func TestPeerFileThatHasChangedSince(t *testing.T) {
 	w.wrote("patch ConfigMap peer-watch-file")
 }
 
-// The owners of the peer file's Application are those that are there.
+// The owners of the peer file's Application are the existing Habitats.
 func TestOwners(t *testing.T) {
 	w := newWorld(t)
 	w.habitat("b", greeter)
@@ -318,7 +317,7 @@ func TestOwners(t *testing.T) {
 	w.must(w.ring())
 	w.wrote()
 
-	// One goes and comes again: it is another one.
+	// One is deleted and created again: it is another one.
 	w.gone(newHabitat(), "a")
 	w.habitat("a", greeter)
 	w.see()

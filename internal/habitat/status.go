@@ -3,7 +3,6 @@ package habitat
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,54 +13,36 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Status is what people find in the status of a Habitat.
+// Status is the status of a Habitat.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// State is that of the Application, or FAILED where there is no way on; Message
-	// says why it is not well.
+	// State is the state of the Application, or FAILED if the Habitat is not accepted.
+	// Message is the reason for a state that needs attention.
 	State   application.State `json:"state,omitempty"`
 	Message string            `json:"message,omitempty"`
 	// Ready counts Pods: running/desired.
 	Ready string `json:"ready,omitempty"`
-	// Application is the ConfigMap that carries the Habitat out.
+	// Application is the name of the Application's ConfigMap.
 	Application string `json:"application,omitempty"`
 	// Peer is the address in the peer file.
-	Peer        string             `json:"peer,omitempty"`
-	Conditions  []metav1.Condition `json:"conditions,omitempty"`
-	Overwritten *Overwritten       `json:"overwritten,omitempty"`
+	Peer       string             `json:"peer,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Overwritten is the last edit that was reverted.
+	Overwritten *Overwritten `json:"overwritten,omitempty"`
 }
 
-// Overwritten is the last edit of a sub-resource that was set back.
-type Overwritten struct {
-	Time   metav1.Time `json:"time"`
-	Object string      `json:"object"`
-	Fields []string    `json:"fields,omitempty"`
-	By     string      `json:"by,omitempty"`
-	// Count is how often the same was done by the same hand.
-	Count int `json:"count,omitempty"`
-}
-
-// The conditions of a Habitat.
 const (
-	// acceptedCondition: the Habitat is carried out as it is now.
+	// acceptedCondition: the Application has the present spec of the Habitat.
 	acceptedCondition = "Accepted"
-	// peerFileCondition: Pods of the namespace find each other.
-	peerFileCondition = "PeerFile"
+	// peerFileCondition: the Pods of the namespace can find each other.
+	peerFileCondition = "PeerFileReady"
 )
 
-// The reasons of acceptedCondition, which are those of Events, too.
-const (
-	reasonAccepted         = "Accepted"
-	reasonValidationFailed = "ValidationFailed"
-	reasonUnknownVersion   = "UnknownVersion"
-	reasonSecretMissing    = "SecretMissing"
-	reasonNameTaken        = "NameTaken"
-	reasonGoing            = "Going"
-	reasonImmutable        = "Immutable"
-	reasonRefused          = "Refused"
-)
+// stateReconciling is the reference's name for the state of an Application that changes.
+// Agents do not write this state, because it passes.
+const stateReconciling application.State = "RECONCILING"
 
-// statusOf reads the status of a Habitat. What cannot be read is written anew.
+// statusOf reads the status of a Habitat. An unreadable one is replaced.
 func statusOf(live *unstructured.Unstructured) Status {
 	fields, _ := live.Object["status"].(map[string]any)
 	var status Status
@@ -71,102 +52,84 @@ func statusOf(live *unstructured.Unstructured) Status {
 	return status
 }
 
-// tell makes the status that a Habitat is to have from that of before.
-func (s *shared) tell(former Status, live *unstructured.Unstructured, v verdict, app, peers, file *corev1.ConfigMap) Status {
+// nextStatus returns the status that a Habitat should have.
+func (s *shared) nextStatus(former Status, live *unstructured.Unstructured, v verdict, peers, file *corev1.ConfigMap) Status {
 	status := Status{
 		ObservedGeneration: live.GetGeneration(), Conditions: slices.Clone(former.Conditions), Overwritten: former.Overwritten,
 	}
-	s.set(&status, live, acceptedCondition, v.status(), v.reason, v.message)
-	s.tellApplication(&status, live, app)
-	s.tellPeers(&status, live, peers, file)
+	accepted := metav1.ConditionFalse
+	if v.reason == reasonAccepted {
+		accepted = metav1.ConditionTrue
+	}
+	s.set(&status, acceptedCondition, accepted, v.reason, v.message)
+	s.setApplication(&status, v.application)
+	s.setPeer(&status, peers, file)
 	if v.reason != reasonAccepted {
 		status.State, status.Message = application.StateFailed, cut(v.message)
-		if v.reason == reasonGoing {
+		if v.reason == reasonPrevious {
 			status.State = application.StateDeleting
 		}
 	}
 	return status
 }
 
-func (s *shared) set(status *Status, live *unstructured.Unstructured, name string, value metav1.ConditionStatus, reason, message string) {
+func (s *shared) set(status *Status, name string, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: name, Status: value, Reason: reason, Message: cut(message), ObservedGeneration: live.GetGeneration(),
+		Type: name, Status: value, Reason: reason, Message: cut(message), ObservedGeneration: status.ObservedGeneration,
 		LastTransitionTime: metav1.NewTime(s.now()),
 	})
 }
 
-// tellApplication takes over what the agent says of the Application, if it speaks of
-// what the Application is now.
-func (s *shared) tellApplication(status *Status, live *unstructured.Unstructured, cm *corev1.ConfigMap) {
+// setApplication copies what the agent reports about the Application, if the report is
+// about its present spec.
+func (s *shared) setApplication(status *Status, cm *corev1.ConfigMap) {
 	if cm == nil {
-		s.set(status, live, application.ReadyCondition, metav1.ConditionFalse, "NotAccepted", "there is no Application")
+		s.set(status, application.ReadyCondition, metav1.ConditionFalse, "NotAccepted", "there is no Application")
 		return
 	}
 	status.Application = cm.Name
 	app, err := application.ReadFor(cm, s.cluster)
 	if err != nil {
-		s.set(status, live, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" cannot be read")
+		s.set(status, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" cannot be read")
 		return
 	}
 	status.State = application.State(cutName(string(app.Status.State)))
 	if health := app.Status.ContainerHealth; health != nil {
 		status.Ready = fmt.Sprintf("%d/%d", health.RunningPods, health.DesiredPods)
 	}
+	values := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 	ready := meta.FindStatusCondition(app.Status.Conditions, application.ReadyCondition)
-	if ready != nil && (ready.Reason == "" || !isStatus(ready.Status)) {
-		s.set(status, live, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" is none that an agent writes")
-		return
-	}
 	switch {
+	case ready != nil && (ready.Reason == "" || !slices.Contains(values, ready.Status)):
+		s.set(status, application.ReadyCondition, metav1.ConditionUnknown, "Unreadable", "the status of ConfigMap "+cm.Name+" is none that an agent writes")
 	case ready == nil, app.Status.ObservedSpec != app.Spec.Digest():
 		status.State = application.StateCreating
 		if len(app.Inventory) > 0 {
 			status.State = stateReconciling
 		}
-		s.set(status, live, application.ReadyCondition, metav1.ConditionFalse, "Pending", "the agent has not carried out ConfigMap "+cm.Name+" yet")
+		s.set(status, application.ReadyCondition, metav1.ConditionFalse, "Pending", "the agent has not carried out ConfigMap "+cm.Name+" yet")
 	default:
-		s.set(status, live, application.ReadyCondition, ready.Status, ready.Reason, ready.Message)
-		status.Message = unwell(app.Status.Conditions)
+		s.set(status, application.ReadyCondition, ready.Status, ready.Reason, ready.Message)
+		drifted := meta.FindStatusCondition(app.Status.Conditions, application.DriftedCondition)
+		switch {
+		case ready.Status != metav1.ConditionTrue:
+			status.Message = cut(ready.Message)
+		case drifted != nil && drifted.Status == metav1.ConditionTrue:
+			status.Message = cut(drifted.Message)
+		}
 	}
 }
 
-// unwell says why an Application is not as it should be: it is not ready, or what
-// differs is left so.
-func unwell(conditions []metav1.Condition) string {
-	if ready := meta.FindStatusCondition(conditions, application.ReadyCondition); ready.Status != metav1.ConditionTrue {
-		return cut(ready.Message)
-	}
-	if drifted := meta.FindStatusCondition(conditions, application.DriftedCondition); drifted != nil && drifted.Status == metav1.ConditionTrue {
-		return cut(drifted.Message)
-	}
-	return ""
-}
-
-// stateReconciling is in the words of the reference what an Application is in
-// between: agents do not write it, because it passes.
-const stateReconciling application.State = "RECONCILING"
-
-// tellPeers tells what the peer file has, or why there is none.
-func (s *shared) tellPeers(status *Status, live *unstructured.Unstructured, peers, file *corev1.ConfigMap) {
+// setPeer copies the peer from the peer file, or says why there is none.
+func (s *shared) setPeer(status *Status, peers, file *corev1.ConfigMap) {
 	why := s.withoutFile(peers, file)
-	if why != "" {
-		s.set(status, live, peerFileCondition, metav1.ConditionFalse, "Missing", why)
-		return
+	switch {
+	case why != "":
+		s.set(status, peerFileCondition, metav1.ConditionFalse, "NotFound", why)
+	case file.Data[peerFile] == "":
+		s.set(status, peerFileCondition, metav1.ConditionTrue, "NoPeer", "no Pod with label habitat=true runs in the namespace")
+	default:
+		status.Peer = file.Data[peerFile]
+		s.set(status, peerFileCondition, metav1.ConditionTrue, "PeerChosen", "a Pod that runs is in the file")
 	}
-	status.Peer = file.Data[peerFile]
-	if status.Peer == "" {
-		s.set(status, live, peerFileCondition, metav1.ConditionTrue, "NoPeer", "no Pod with label habitat=true runs in the namespace")
-		return
-	}
-	s.set(status, live, peerFileCondition, metav1.ConditionTrue, "Chosen", "a Pod that runs is in the file")
-}
-
-func isStatus(value metav1.ConditionStatus) bool {
-	return value == metav1.ConditionTrue || value == metav1.ConditionFalse || value == metav1.ConditionUnknown
-}
-
-// cut turns a message into one line that fits into conditions and Events.
-func cut(text string) string {
-	line := strings.Join(strings.Fields(text), " ")
-	return strings.ToValidUTF8(application.Cut(line, application.NoteBytes), "")
 }

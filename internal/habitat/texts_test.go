@@ -13,8 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// FuzzManifest: whatever text a Habitat has, webhook and agent read it as it was
-// written.
+// FuzzManifest: for any text of a Habitat, webhook and agent decode the same text.
 func FuzzManifest(f *testing.F) {
 	for _, text := range []string{
 		"", "yes", "n", "~", "null", "0o14", "0x1F", "0b1", "1_000", "12:30:45", "1e3", ".inf", "2026-01-02", "=", "<<", "!!int 3", "&a", "*a",

@@ -33,8 +33,8 @@ import (
 
 const shop = "shop"
 
-// world is an API server, a process with caches that are behind until they see, and
-// what it has written and told.
+// world is an API server with a process. The caches of the process are behind until they see.
+// Its writes and Events are recorded.
 type world struct {
 	*shared
 
@@ -43,15 +43,15 @@ type world struct {
 	server client.WithWatch
 	// seen are the caches.
 	seen client.WithWatch
-	// writes are those of the process: "patch ConfigMap habitat-greeter".
+	// writes are the writes of the process: "patch ConfigMap habitat-greeter".
 	writes []string
 	// told are its Events: "Warning Overwritten".
 	told []string
-	// refuse, if set, has the API server answer a write of the process with an error.
+	// refuse, if set, makes the API server answer a write of the process with an error.
 	refuse func(verb string, object client.Object) error
-	// audit, if set, sees each write of the process: what there was, and what there is.
+	// audit, if set, gets each write of the process, with the object before and after it.
 	audit func(verb string, before, after client.Object)
-	// uids counts those that the API server has given.
+	// uids counts the UIDs that the API server has assigned.
 	uids int
 }
 
@@ -80,7 +80,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// apiServer gives UIDs, and keeps to preconditions, which the fake one does not.
+// apiServer assigns UIDs, and respects preconditions, which the fake client does not.
 func (w *world) apiServer() client.WithWatch {
 	server := fake.NewClientBuilder().WithScheme(w.scheme).WithStatusSubresource(newHabitat()).Build()
 	return interceptor.NewClient(server, interceptor.Funcs{
@@ -170,7 +170,7 @@ func (p process) write(verb string, object client.Object, do func() error) error
 	return err
 }
 
-// stands gives an object as it is, nil if there is none.
+// stands returns the present object, or nil.
 func (w *world) stands(object client.Object) client.Object {
 	w.t.Helper()
 	found, ok := object.DeepCopyObject().(client.Object)
@@ -193,20 +193,20 @@ func (w *world) kindOf(object client.Object) string {
 	return gvks[0].Kind
 }
 
-// listener takes the Events of the process.
+// listener records the Events of the process.
 type listener struct{ w *world }
 
 func (l listener) Eventf(_, _ runtime.Object, eventType, reason, _, note string, arguments ...any) {
 	l.w.told = append(l.w.told, strings.Join([]string{eventType, reason, fmt.Sprintf(note, arguments...)}, " "))
 }
 
-// The lists of what there is, and of what the caches hold.
+// The lists of all objects, and of those in the caches.
 func lists() []client.ObjectList {
 	return []client.ObjectList{newHabitatList(), &corev1.ConfigMapList{}, &corev1.PodList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}}
 }
 
-// see brings the caches of these lists, or all of them, to what there is. They hold
-// what has the label, and Habitats and Secrets.
+// see updates the caches of these lists, or all caches. They hold objects with the label, and
+// Habitats and Secrets.
 func (w *world) see(which ...client.ObjectList) {
 	w.t.Helper()
 	isAsked := func(list client.ObjectList) bool {
@@ -214,7 +214,7 @@ func (w *world) see(which ...client.ObjectList) {
 			return fmt.Sprintf("%T", asked) == fmt.Sprintf("%T", list)
 		})
 	}
-	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithIndex(newHabitat(), secretsIndex, secretsOf)
+	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithIndex(newHabitat(), secretsIndex, secretNames)
 	for _, list := range lists() {
 		from := w.seen
 		if isAsked(list) {
@@ -228,24 +228,7 @@ func (w *world) see(which ...client.ObjectList) {
 	w.seen = builder.Build()
 }
 
-// secretsOf is the index of Habitats by Secret.
-func secretsOf(object client.Object) []string {
-	var captured client.IndexerFunc
-	err := (&shared{}).index(context.Background(), indexer(func(extract client.IndexerFunc) { captured = extract }))
-	if err != nil || captured == nil {
-		return nil
-	}
-	return captured(object)
-}
-
-type indexer func(client.IndexerFunc)
-
-func (i indexer) IndexField(_ context.Context, _ client.Object, _ string, extract client.IndexerFunc) error {
-	i(extract)
-	return nil
-}
-
-// itemsOf gives what a cache holds of a list.
+// itemsOf returns the items of a list.
 func itemsOf(list client.ObjectList) ([]client.Object, error) {
 	found, err := meta.ExtractList(list)
 	if err != nil {
@@ -264,7 +247,7 @@ func itemsOf(list client.ObjectList) ([]client.Object, error) {
 	return items, nil
 }
 
-// isSelected tells if the caches select an object. Of a Pod they keep only a part.
+// isSelected reports whether the caches select an object. It reduces a Pod to the cached part.
 func isSelected(object client.Object) bool {
 	switch object := object.(type) {
 	case *unstructured.Unstructured, *corev1.Secret:
@@ -272,14 +255,14 @@ func isSelected(object client.Object) bool {
 	case *corev1.Pod:
 		trimmed, err := trimPod(object)
 		if pod, ok := trimmed.(*corev1.Pod); err == nil && ok {
-			pod.Finalizers = object.Finalizers // the fake API server has nothing deleted without
+			pod.Finalizers = object.Finalizers // the fake API server accepts no deletion timestamp without
 			pod.DeepCopyInto(object)
 		}
 	}
 	return object.GetLabels()[habitat.Label] == "true"
 }
 
-// What people do.
+// The actions of users.
 
 func (w *world) have(object client.Object) {
 	w.t.Helper()
@@ -299,7 +282,7 @@ func (w *world) habitat(name, text string) *unstructured.Unstructured {
 	return live
 }
 
-// edit changes an object, and its generation if it is a Habitat's spec.
+// edit changes an object, and the generation of a Habitat whose spec changes.
 func edit[T client.Object](w *world, object T, name string, change func(T)) {
 	w.t.Helper()
 	kit.Must(w.t, w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object))
@@ -329,7 +312,7 @@ func (w *world) gone(object client.Object, name string) {
 	kit.Must(w.t, w.server.Delete(w.t.Context(), object))
 }
 
-// live gives an object as it is, or nil.
+// live returns the present object, if it exists.
 func live[T client.Object](w *world, object T, name string) (found T, ok bool) {
 	w.t.Helper()
 	err := w.server.Get(w.t.Context(), types.NamespacedName{Namespace: shop, Name: name}, object)
@@ -364,42 +347,33 @@ func (w *world) carry(name string) (reconcile.Result, error) {
 	return last, nil
 }
 
-func (w *world) versions() []*version {
-	is := func(wanted string) func(string) bool { return func(name string) bool { return name == wanted } }
-	return []*version{
-		{w.shared, "habitat-v1beta1", is(habitat.V1beta1), w.carryOut},
-		{w.shared, "habitat-v1beta2", is(habitat.V1beta2), w.carryOut},
-		{w.shared, "habitat-unknown", func(name string) bool { return !isKnown(name) }, w.refuseVersion},
-	}
-}
-
 func (w *world) ring() (reconcile.Result, error) {
 	return (&rings{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
 }
 
 func (w *world) choose() (reconcile.Result, error) {
-	return newPeers(w.shared).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
+	return (&peers{shared: w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}})
 }
 
 func (w *world) replacePods(name string) (reconcile.Result, error) {
 	return (&replacements{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: name}})
 }
 
-// must stops at an error.
+// must fails the test on an error.
 func (w *world) must(_ reconcile.Result, err error) {
 	w.t.Helper()
 	kit.Must(w.t, err)
 }
 
-// mustCarry has the caches see what there is, and a Habitat carried out.
+// mustCarry updates the caches, and runs the controller of a Habitat.
 func (w *world) mustCarry(name string) {
 	w.t.Helper()
 	w.see()
 	w.must(w.carry(name))
 }
 
-// agent does what the agent does with Applications: their objects are as they say,
-// and go with them.
+// agent acts as the agent: it applies the objects of Applications, and deletes them with their
+// Application.
 func (w *world) agent() {
 	w.t.Helper()
 	var found corev1.ConfigMapList
@@ -444,7 +418,7 @@ func (w *world) apply(cm *corev1.ConfigMap, wanted map[string]any) {
 	}
 }
 
-// pod gives one of a Habitat, which runs.
+// pod creates a running Pod of a Habitat.
 func pod(name, of, address string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{habitat.Label: "true", habitat.NameLabel: of}},
@@ -456,12 +430,12 @@ func pod(name, of, address string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// greeter is a Habitat as most are.
+// greeter is a typical Habitat.
 const greeter = `
 customVersion: v1beta2
 spec: {v1beta2: {image: greeter:1, count: 2, service: {name: greeter, topology: standalone}}}`
 
-// crew is one whose Pods are replaced together.
+// crew is a Habitat whose Pods are replaced together.
 const crew = `
 customVersion: v1beta2
 spec: {v1beta2: {image: crew:1, count: 3, updateStrategy: OnDelete, service: {name: crew, topology: leader}}}`

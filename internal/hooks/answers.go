@@ -12,15 +12,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// retryAfter is when to come back: what was refused for its rate may then be asked
-// again, and another replica may act.
+// retryAfter is when to try again: by then the rate allows another request, or another
+// replica acts.
 const (
 	retryAfterRate = time.Second
 	retryAfterTurn = time.Second
 	retryAfterHub  = 5 * time.Second
 )
 
-// answer is what a request is answered with.
+// answer is the answer to a request.
 type answer struct {
 	code   int
 	header map[string]string
@@ -29,7 +29,7 @@ type answer struct {
 	cause error
 }
 
-// refusal is the body of an answer that is none of an Application.
+// refusal is the body of an answer without an Application.
 type refusal struct {
 	Code    int                 `json:"code"`
 	Reason  metav1.StatusReason `json:"reason"`
@@ -40,20 +40,19 @@ func refuse(code int, reason metav1.StatusReason, message string) *answer {
 	return &answer{code: code, body: refusal{Code: code, Reason: reason, Message: message}}
 }
 
-// after says when to try again.
+// after sets the time after which to try again.
 func (a *answer) after(wait time.Duration) *answer {
 	a.header = map[string]string{"Retry-After": strconv.Itoa(int(wait.Seconds()))}
 	return a
 }
 
-// because says in the log what nobody else is told.
+// because sets the cause, which appears in the log only.
 func (a *answer) because(cause error) *answer {
 	a.cause = cause
 	return a
 }
 
-// level is that of the log. What comes in masses and says little is for those who
-// look for it.
+// level returns the level of the log. Frequent answers that say little have a higher one.
 func (a *answer) level() int {
 	switch {
 	case a.code == http.StatusOK, a.code == http.StatusUnauthorized, a.code == http.StatusForbidden, a.cause != nil:
@@ -64,7 +63,7 @@ func (a *answer) level() int {
 
 func unknownPath() *answer {
 	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound,
-		"there is nothing here: call the URL that is in the variable "+application.URLVariable(application.Complete)+" or "+application.URLVariable(application.Shutdown))
+		"unknown path: call the URL that is in the variable "+application.URLVariable(application.Complete)+" or "+application.URLVariable(application.Shutdown))
 }
 
 func wrongMethod() *answer {
@@ -91,7 +90,7 @@ func badBody() *answer {
 }
 
 func unreadBody() *answer {
-	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the body did not come whole and in time: send it again")
+	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the body was not complete in time: send it again")
 }
 
 func unknownApplication() *answer {
@@ -125,11 +124,11 @@ func unavailable(cause error) *answer {
 }
 
 func panicked() *answer {
-	return refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the agent has failed, and has logged why").
+	return refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the agent has failed: its log has the reason").
 		because(errors.New("a panic"))
 }
 
-// acted tells of the Application what the reference's answer has.
+// acted has the same fields of the Application as the reference's answer.
 type acted struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`

@@ -22,7 +22,7 @@ const (
 	authorityOrganization = manifest.Domain
 
 	year = 365 * 24 * time.Hour
-	// authorityValidity is how long a CA is good for. One of ours is replaced when
+	// authorityValidity is how long a CA is valid. One of ours is replaced when
 	// authorityRest is left.
 	authorityValidity = 10 * year
 	authorityRest     = 30 * 24 * time.Hour
@@ -41,7 +41,7 @@ type authority struct {
 	pool        *x509.CertPool
 }
 
-// newAuthority makes a CA, and gives its certificate and its key as they are stored.
+// newAuthority makes a CA, and returns its certificate and its key in the stored form.
 func newAuthority(now time.Time) (certificate, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,7 +64,7 @@ func newAuthority(now time.Time) (certificate, key []byte, err error) {
 	return encodePair(der, signer)
 }
 
-// parseAuthority takes in a CA. No error has anything of what it was given.
+// parseAuthority parses a CA. Its errors repeat no part of the input.
 func parseAuthority(certificate, key []byte, now time.Time) (*authority, error) {
 	pair, err := parsePair(certificate, key)
 	if err != nil {
@@ -88,8 +88,8 @@ func parseAuthority(certificate, key []byte, now time.Time) (*authority, error) 
 	return a, nil
 }
 
-// isDue tells if the CA is to be replaced: one that somebody else has made is
-// never replaced by us.
+// isDue reports whether to replace the CA. A CA that this program did not make is never
+// replaced.
 func (a *authority) isDue(now time.Time) bool {
 	return isOurs(a.certificate) && a.certificate.NotAfter.Sub(now) <= authorityRest
 }
@@ -98,8 +98,8 @@ func isOurs(ca *x509.Certificate) bool {
 	return ca.Subject.CommonName == authorityName && len(ca.Subject.Organization) == 1 && ca.Subject.Organization[0] == authorityOrganization
 }
 
-// sign makes a certificate as the template says, which ends with its CA at the
-// latest, and a key.
+// sign makes a key, and a certificate from the template. The certificate does not outlive
+// its CA.
 func (a *authority) sign(template *x509.Certificate, now time.Time, validity time.Duration) (certificate, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,9 +119,9 @@ func (a *authority) sign(template *x509.Certificate, now time.Time, validity tim
 	return encodePair(der, signer)
 }
 
-// keeps tells if a certificate is good still: the CA has signed it for the usage, it
-// is valid, and more than a third of its time is left. One that ends with the CA
-// cannot be had any better.
+// keeps reports whether a certificate can stay: the CA has signed it for the usage, it
+// is valid, and more than a third of its time is left. One that expires with the CA
+// also stays, because a new one would not last longer.
 func (a *authority) keeps(certificate *x509.Certificate, usage x509.ExtKeyUsage, now time.Time) bool {
 	if _, err := certificate.Verify(x509.VerifyOptions{Roots: a.pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
 		return false
@@ -130,8 +130,8 @@ func (a *authority) keeps(certificate *x509.Certificate, usage x509.ExtKeyUsage,
 	return left > whole/3 || certificate.NotAfter.Equal(a.certificate.NotAfter)
 }
 
-// serial gives 127 bits of chance: that it is positive, and has no more than 20
-// bytes, is what the standard asks for.
+// serial returns 127 random bits. The standard requires a positive number of at most 20
+// bytes.
 func serial() *big.Int {
 	var bytes [16]byte
 	rand.Read(bytes[:]) // never fails, as of its documentation
@@ -148,7 +148,7 @@ func encodePair(der []byte, signer crypto.Signer) (certificate, key []byte, err 
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: pemPrivateKey, Bytes: encoded}), nil
 }
 
-// parsePair takes in one certificate and its key, and nothing beside them.
+// parsePair parses one certificate and its key, and accepts nothing else.
 func parsePair(certificate, key []byte) (*tls.Certificate, error) {
 	if err := checkPEM("certificate", certificate); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func parsePair(certificate, key []byte) (*tls.Certificate, error) {
 	if err := checkPEM("key", key); err != nil {
 		return nil, err
 	}
-	// The error of the library may quote what it cannot read.
+	// The error of the library may quote the input.
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, errors.New("certificate and key cannot be read, or do not belong together")
@@ -164,7 +164,7 @@ func parsePair(certificate, key []byte) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// checkPEM tells if the text is one block.
+// checkPEM returns an error unless the text is one block.
 func checkPEM(what string, text []byte) error {
 	if len(text) == 0 {
 		return fmt.Errorf("there is no %s", what)

@@ -19,18 +19,18 @@ import (
 const (
 	// callTime is how long a call may take in all.
 	callTime = 5 * time.Second
-	// maxAnswerHeader is what is read of an answer; its body is not.
+	// maxAnswerHeader limits the header of an answer. The body is not read.
 	maxAnswerHeader = 16 << 10
 )
 
 // Caller asks Services of Applications to shut down, by plain HTTP, as the reference
-// does. It says nothing that is secret, and does nothing with what it hears.
+// does. It sends no secret, and ignores the body of an answer.
 type Caller struct {
 	client *http.Client
 }
 
-// NewCaller makes a Caller. The function dials, as [net.Dialer.DialContext] does; nil
-// is for a Pod of the cluster, which knows the names of Services.
+// NewCaller makes a Caller. The function dials, as [net.Dialer.DialContext] does. Pass
+// nil in a Pod of the cluster, which can resolve the names of Services.
 func NewCaller(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Caller {
 	if dial == nil {
 		dial = (&net.Dialer{Control: refuseOwn}).DialContext
@@ -38,7 +38,7 @@ func NewCaller(dial func(ctx context.Context, network, address string) (net.Conn
 	return &Caller{client: &http.Client{
 		Timeout: callTime,
 		Transport: &http.Transport{
-			Proxy:                  nil, // not that of the environment: Services are near
+			Proxy:                  nil, // not that of the environment: Services are in the cluster
 			DialContext:            dial,
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
@@ -48,7 +48,7 @@ func NewCaller(dial func(ctx context.Context, network, address string) (net.Conn
 	}}
 }
 
-// Call asks the Service on its port to shut down. It is heard if the answer is a 2xx.
+// Call asks the Service on its port to shut down. Any answer but 2xx is an error.
 func (c *Caller) Call(ctx context.Context, service manifest.Ref, port int32) error {
 	if service.Kind != "Service" || len(validation.IsDNS1123Label(service.Name)) > 0 || len(validation.IsDNS1123Label(service.Namespace)) > 0 {
 		return fmt.Errorf("ask %s to shut down: it is no Service in a namespace", service.ID)
@@ -73,7 +73,7 @@ func (c *Caller) put(ctx context.Context, address string) error {
 	if err != nil {
 		return withoutAnswer(err)
 	}
-	// The body is not read: the code is all there is to know.
+	// The body is not read: only the code matters.
 	closed := response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return errors.Join(fmt.Errorf("the Service answers %d", response.StatusCode), closed)
@@ -81,8 +81,8 @@ func (c *Caller) put(ctx context.Context, address string) error {
 	return nil
 }
 
-// withoutAnswer gives an error that has nothing of what the Service has sent, which
-// those of net/http may quote.
+// withoutAnswer returns an error without any part of the Service's answer, which errors
+// of net/http may quote.
 func withoutAnswer(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -97,8 +97,8 @@ func withoutAnswer(err error) error {
 	return errors.New("the answer is no HTTP, or it breaks off")
 }
 
-// refuseOwn refuses to dial what is on the agent's own host or link: a Service that
-// is none leads there.
+// refuseOwn refuses to dial addresses of the agent's own host or link. A forged Service
+// could lead there.
 func refuseOwn(_, address string, _ syscall.RawConn) error {
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {

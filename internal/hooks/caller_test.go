@@ -18,8 +18,8 @@ import (
 
 var shutdownService = manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "shutdown"}}
 
-// callerOf gives a Caller for which every name is that of the server, and the names
-// that it has dialled.
+// callerOf returns a Caller that resolves every name to the server, and a function that
+// returns the dialled names.
 func callerOf(t *testing.T, serve http.HandlerFunc) (*Caller, func() string) {
 	t.Helper()
 	server := httptest.NewServer(serve)
@@ -32,7 +32,7 @@ func callerOf(t *testing.T, serve http.HandlerFunc) (*Caller, func() string) {
 	return caller, func() string { return fmt.Sprint(dialled.Load()) }
 }
 
-// The Service is asked by its name, with nothing but the request.
+// The request goes to the Service by its name, and has no other content.
 func TestCall(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
@@ -50,8 +50,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// Nothing but a 2xx is success, nobody is led elsewhere, and what the Service says
-// is in no error.
+// Only a 2xx is success, no redirect is followed, and no error contains the Service's answer.
 func TestCallAnswers(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -111,7 +110,7 @@ func TestCallAnswers(t *testing.T) {
 	}
 }
 
-// Who hangs is not waited for, nor is who has stopped to ask.
+// A Service that hangs has a time limit, and a cancelled call ends at once.
 func TestCallThatHangs(t *testing.T) {
 	stop := make(chan struct{})
 	caller, _ := callerOf(t, func(http.ResponseWriter, *http.Request) { <-stop })
@@ -128,7 +127,7 @@ func TestCallThatHangs(t *testing.T) {
 	}
 }
 
-// What is no Service is not asked, and no name leads out of the URL.
+// Only Services are called, and no name leads to another place of the URL.
 func TestCallOfNothing(t *testing.T) {
 	caller, dialled := callerOf(t, func(http.ResponseWriter, *http.Request) {})
 	for _, test := range []struct {
@@ -156,7 +155,7 @@ func TestCallOfNothing(t *testing.T) {
 	}
 }
 
-// No Service is on the agent's own host or link, whatever its name leads to.
+// No Service is on the agent's own host or link, whatever its name resolves to.
 func TestOwnAddresses(t *testing.T) {
 	for address, want := range map[string]bool{
 		"10.96.0.10:80": true, "192.168.1.1:80": true, "[fd00::1]:80": true, "203.0.113.1:80": true,

@@ -18,18 +18,18 @@ import (
 
 const (
 	tokenBytes = 32
-	// clientValidity is how long a client certificate is good for, unless its CA ends
-	// before.
+	// clientValidity is how long a client certificate is valid, unless its CA expires
+	// earlier.
 	clientValidity = year
 )
 
-// tokens are URL-safe and without padding, as those of the reference. Each has one
-// form only.
+// tokens are URL-safe and without padding, like those of the reference. Each token has
+// only one valid form.
 var tokens = base64.RawURLEncoding.Strict()
 
-// Data gives what one of the two Secrets of a hook holds: the one with the
-// certificates, or the one with the token and the URL. What is good of what it has
-// held, former, is kept.
+// Data returns the contents of one of the two Secrets of a hook: the one with the
+// certificates, or the one with the token and the URL. It keeps what is still valid of
+// the former contents.
 func (i *Issuer) Data(app types.NamespacedName, uid types.UID, hook application.Hook, certs bool, former map[string][]byte) (map[string][]byte, error) {
 	if hook != application.Complete && hook != application.Shutdown {
 		return nil, fmt.Errorf("there is no hook %q", hook)
@@ -58,7 +58,7 @@ func (i *Issuer) Data(app types.NamespacedName, uid types.UID, hook application.
 	}, nil
 }
 
-// token gives the former token if it is one, or a new one.
+// token returns the former token if it is valid, or a new one.
 func token(former []byte) []byte {
 	if decoded, err := tokens.DecodeString(string(former)); err == nil && len(decoded) == tokenBytes && !bytes.ContainsAny(former, "\r\n") {
 		return bytes.Clone(former)
@@ -68,7 +68,7 @@ func token(former []byte) []byte {
 	return []byte(tokens.EncodeToString(random[:]))
 }
 
-// identity is who calls: a hook of an Application.
+// identity is that of a caller: a hook of an Application.
 type identity struct {
 	user string
 	uri  string
@@ -79,21 +79,21 @@ func identityOf(app types.NamespacedName, uid types.UID, hook application.Hook) 
 	return identity{user: "system:" + string(hook) + "-hook", uri: uri.String()}
 }
 
-// has tells if a certificate is that of this identity and no other.
+// has reports whether a certificate is that of this identity and no other.
 func (id identity) has(certificate *x509.Certificate) bool {
 	return certificate.Subject.CommonName == id.user &&
 		len(certificate.URIs) == 1 && certificate.URIs[0].String() == id.uri &&
 		len(certificate.DNSNames)+len(certificate.IPAddresses)+len(certificate.EmailAddresses) == 0
 }
 
-// client gives the former pair if it is good still, or a new one.
+// client returns the former pair if it can stay, or a new one.
 func (a *authority) client(id identity, former map[string][]byte, now time.Time) (certificate, key []byte, err error) {
 	if certificate, key = former[application.CertificateKey], former[application.PrivateKeyKey]; a.holds(id, certificate, key, now) {
 		return bytes.Clone(certificate), bytes.Clone(key), nil
 	}
 	uri, err := url.Parse(id.uri)
 	if err != nil {
-		return nil, nil, errors.New("its name makes no URI")
+		return nil, nil, errors.New("its name cannot be part of a URI")
 	}
 	certificate, key, err = a.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: id.user},
@@ -106,7 +106,7 @@ func (a *authority) client(id identity, former map[string][]byte, now time.Time)
 	return certificate, key, nil
 }
 
-// holds tells if a pair is one of ours, of this identity, and not due.
+// holds reports whether a pair is signed by this CA, has this identity, and is not due.
 func (a *authority) holds(id identity, certificate, key []byte, now time.Time) bool {
 	pair, err := parsePair(certificate, key)
 	return err == nil && id.has(pair.Leaf) && a.keeps(pair.Leaf, x509.ExtKeyUsageClientAuth, now)

@@ -28,7 +28,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%q is not https://host[:port]", text)
 	}
 	if u.User != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(text, "?#") {
-		return Endpoint{}, errors.New("there must be nothing but https://host[:port]: no user, no path, no query")
+		return Endpoint{}, errors.New("it must be https://host[:port] without user, path and query")
 	}
 	host := u.Hostname()
 	if _, err := netip.ParseAddr(host); err != nil || strings.Contains(host, "%") {
@@ -44,10 +44,10 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	return Endpoint{base: "https://" + strings.TrimSuffix(u.Host, ":"), host: host}, nil
 }
 
-// URL is where an Application calls a hook of its own.
+// URL returns the address at which the Pods of an Application call a hook.
 func (e Endpoint) URL(app types.NamespacedName, hook application.Hook) string {
 	return e.base + application.HookPath(app, string(hook))
 }
 
-// address gives the host as an address, nil if it is a name.
+// address returns the host as an address, nil if it is a name.
 func (e Endpoint) address() net.IP { return net.ParseIP(e.host) }

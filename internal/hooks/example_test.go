@@ -22,9 +22,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// sayComplete is what a job does at its end, with nothing but the variables and the
-// files that are injected into its containers. The files are read when they are
-// needed: they are renewed while a Pod runs.
+// sayComplete is what a job runs at its end. It uses only the variables and the files that are
+// injected into its containers. It reads the files late, because they are renewed while a Pod
+// runs.
 func sayComplete(folder string) (string, error) {
 	authority, err := os.ReadFile(filepath.Join(folder, "ca-bundle.pem"))
 	if err != nil {
@@ -42,7 +42,7 @@ func sayComplete(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	//nolint:gosec // the variable is the agent's, and says whom to call
+	//nolint:gosec // the variable is the agent's, and names the endpoint
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPut, os.Getenv("KRAKE_COMPLETE_URL"), bytes.NewReader(body))
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func sayComplete(folder string) (string, error) {
 	return response.Status + " " + answer.Status.State, err
 }
 
-// A job says that its work is done, and its Application is deleted.
+// A job reports that its work is done, and its Application is deleted.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -74,8 +74,8 @@ func Example() {
 	// 200 OK DELETING <nil>
 }
 
-// inject does what the agent and the kubelet do: the two Secrets of the hook become
-// variables and files. In a Pod the folder is /etc/krake_complete_certs/.
+// inject acts as the agent and the kubelet: the two Secrets of the hook become variables and
+// files. In a Pod the folder is /etc/krake_complete_certs/.
 func inject(ctx context.Context) (folder string, err error) {
 	inner, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Whoever reaches the port may send what it likes, here even with the right
-// certificate. There is an answer to everything, no panic, and success for the right
-// token alone.
+// A client that reaches the port may send anything, here even with the right certificate.
+// Every request gets an answer without a panic, and only the right token succeeds.
 func FuzzHandler(f *testing.F) {
 	const token = "the-token-of-web"
 	path := application.HookPath(web, "complete")

@@ -14,90 +14,11 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/json"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
-
-const (
-	// maxBody is what a body may have, in bytes: several times what it needs.
-	maxBody = 4 << 10
-	// maxUnused is how much of a body is read that is not used: a client that is still writing
-	// when the connection closes does not read the answer.
-	maxUnused = 64 << 10
-	// atOnce is how many requests are worked on.
-	atOnce = 64
-	// patience is how long hub and agent may take. It goes on when the caller does not
-	// wait: what was proven is carried out.
-	patience = 10 * time.Second
-)
-
-// Applications gives the Application of a name, as the agent of this cluster sees it;
-// nil if there is none. An error is that it cannot be told now.
-type Applications interface {
-	Get(ctx context.Context, name types.NamespacedName) (*application.Application, error)
-}
-
-// ErrNotDegraded is the error of [Actions] if a shutdown that was not given up is to
-// be tried again.
-var ErrNotDegraded = errors.New("the shutdown was not given up")
-
-// Actions carries out what was asked for and proven. Each may be asked for more than
-// once, and gives the state that the Application is in then. Any error but
-// ErrNotDegraded is that it cannot be done now.
-type Actions interface {
-	// Complete deletes the Application.
-	Complete(ctx context.Context, app *application.Application) (application.State, error)
-	// Shutdown takes note that the Application has shut down. It is without effect
-	// while nobody has asked for that.
-	Shutdown(ctx context.Context, app *application.Application) (application.State, error)
-	// Retry has the shutdown asked for once more, after it was given up.
-	Retry(ctx context.Context, app *application.Application) (application.State, error)
-}
-
-// action is the last part of the path: what is asked for.
-type action string
-
-const (
-	complete action = action(application.Complete)
-	shutdown action = action(application.Shutdown)
-	retry    action = "retry"
-)
-
-func (a action) isKnown() bool { return a == complete || a == shutdown || a == retry }
-
-// hook gives the hook that proves the right to an action.
-func (a action) hook() application.Hook {
-	if a == complete {
-		return application.Complete
-	}
-	return application.Shutdown
-}
-
-// target is what a path means.
-type target struct {
-	app    types.NamespacedName
-	action action
-}
-
-// targetOf reads a path. Names are looked for only if the API would have them.
-func targetOf(path string) (target, bool) {
-	parts := strings.Split(path, "/")
-	if len(parts) != 7 {
-		return target{}, false
-	}
-	t := target{app: types.NamespacedName{Namespace: parts[3], Name: parts[5]}, action: action(parts[6])}
-	ok := t.action.isKnown() && path == application.HookPath(t.app, string(t.action)) &&
-		len(validation.IsDNS1123Label(t.app.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(t.app.Name)) == 0
-	if !ok {
-		return target{}, false
-	}
-	return t, true
-}
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,16 +33,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		given = s.answer(w, r, t)
 	}
 	s.note(r.RemoteAddr, t, given)
-	_, _ = io.CopyN(io.Discard, r.Body, maxUnused) // whatever comes of it, the answer is written
+	_, _ = io.CopyN(io.Discard, r.Body, maxUnused) // the answer is written even if this fails
 	if err := given.write(w); err != nil {
-		s.options.Logger.V(1).Info("the answer to a hook was not taken", "source", r.RemoteAddr, "error", err.Error())
+		s.options.Logger.V(1).Info("the client did not receive the answer to a hook", "source", r.RemoteAddr, "error", err.Error())
 	}
 }
 
-// answer is all that is done about a request, in the order in which it costs more.
+// answer handles a request. The cheapest check comes first.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given *answer) {
 	defer func() {
-		if recover() != nil { // what it says is not told: it may be what was sent
+		if recover() != nil { // its value is not logged: it may quote the request
 			given = panicked()
 			s.options.Logger.Info("a request to a hook has panicked", "stack", string(debug.Stack()))
 		}
@@ -153,8 +74,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given
 	return s.act(ctx, t.action, app)
 }
 
-// tokenOf reads the token out of the body. Fields that are not known count for
-// nothing: a program may be written for a later agent.
+// tokenOf reads the token out of the body. It ignores unknown fields, because a program
+// may be written for a later agent.
 func tokenOf(w http.ResponseWriter, r *http.Request) (token string, refused *answer) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return "", wrongType()
@@ -185,8 +106,8 @@ func parseToken(body []byte) (token string, refused *answer) {
 	return object.Token, nil
 }
 
-// isProven tells if the token is that of the hook, and the hook is on. Digests are
-// compared, in a time that does not depend on them.
+// isProven reports whether the hook is on and the token is that of the hook. It compares
+// digests in constant time.
 func isProven(app *application.Application, hook application.Hook, token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	const prefix = "sha256:"
@@ -196,8 +117,8 @@ func isProven(app *application.Application, hook application.Hook, token string)
 	return subtle.ConstantTimeCompare(sum[:], known) == 1 && ok && token != "" && app.Spec.Hooks.Has(hook)
 }
 
-// isIdentified tells if the client certificate, which the CA has signed, is that of
-// the hook of this very Application, and not of a former one of its name.
+// isIdentified reports whether the client certificate, which the CA has signed, belongs to
+// the hook of this Application. One of a former Application of its name does not.
 func isIdentified(app *application.Application, hook application.Hook, state *tls.ConnectionState) bool {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return false
@@ -225,7 +146,7 @@ func (s *Server) act(ctx context.Context, asked action, app *application.Applica
 	return accepted(app, state)
 }
 
-// note logs and counts what a request was answered with.
+// note logs and counts the answer to a request.
 func (s *Server) note(source string, t target, given *answer) {
 	asked := string(t.action)
 	if asked == "" {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// servingValidity is how long a serving certificate is good for. It is never
+	// servingValidity is how long a serving certificate is valid. It is never
 	// stored, so that each replica makes its own.
 	servingValidity = 90 * 24 * time.Hour
-	// lookEvery is how often the CA is read again, as people may replace it and other
-	// replicas do; lookAgain is the same while there is none.
+	// lookEvery is how often the CA is read again, because users and other replicas may
+	// replace it. lookAgain is the same while there is none.
 	lookEvery = time.Minute
 	lookAgain = 5 * time.Second
 	// lookPatience is how long one look may take.
 	lookPatience = 10 * time.Second
-	// looksAtOnce bounds how often one look begins anew, when others store meanwhile.
+	// looksAtOnce limits how often one look starts again because others store meanwhile.
 	looksAtOnce = 5
 )
 
-// errNoAuthority is what there is to say while no CA could be read.
+// errNoAuthority is the error until a CA is read.
 var errNoAuthority = errors.New("there is no CA of the hooks yet")
 
-// Issuer makes what the Secrets of the hooks hold, and what the endpoint serves.
+// Issuer makes the contents of the hooks' Secrets, and the certificate that the endpoint serves.
 // Every replica has one, and all have the same CA.
 type Issuer struct {
 	keeper   Keeper
@@ -52,8 +52,7 @@ func NewIssuer(keeper Keeper, endpoint Endpoint, now func() time.Time, logger lo
 	return &Issuer{keeper: keeper, endpoint: endpoint, now: now, logger: logger, ready: make(chan struct{})}
 }
 
-// Start keeps the CA until the context ends. That it cannot is no reason to end:
-// it is logged, and tried again.
+// Start maintains the CA until the context ends. It logs an error and tries again.
 func (i *Issuer) Start(ctx context.Context) error {
 	said := ""
 	for {
@@ -61,7 +60,7 @@ func (i *Issuer) Start(ctx context.Context) error {
 			said = ""
 		} else if ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
-			i.logger.Error(err, "the CA of the hooks is not kept")
+			i.logger.Error(err, "the CA of the hooks cannot be read or stored; it is tried again")
 		}
 		wait := lookEvery
 		if i.Ready(nil) != nil {
@@ -78,13 +77,13 @@ func (i *Issuer) Start(ctx context.Context) error {
 // NeedLeaderElection is for the manager: every replica has an Issuer.
 func (i *Issuer) NeedLeaderElection() bool { return false }
 
-// Ready tells if there is a CA. It is a check of health.
+// Ready returns an error unless there is a CA. It is a health check.
 func (i *Issuer) Ready(*http.Request) error {
 	_, err := i.present()
 	return err
 }
 
-// present gives the CA.
+// present returns the CA.
 func (i *Issuer) present() (*authority, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -94,8 +93,8 @@ func (i *Issuer) present() (*authority, error) {
 	return i.authority, nil
 }
 
-// Look reads the CA, and makes one if there is none, or ours is about to expire. In
-// case of an error the one that it has had stays.
+// Look reads the CA, and makes one if there is none, or ours is about to expire. After
+// an error the former CA stays in use.
 func (i *Issuer) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -113,7 +112,7 @@ func (i *Issuer) Look(ctx context.Context) error {
 	return fmt.Errorf("store a CA: %w, %d times", ErrConflict, looksAtOnce)
 }
 
-// keep gives the CA that is stored, or stores one.
+// keep returns the stored CA, or stores a new one.
 func (i *Issuer) keep(ctx context.Context) (*authority, error) {
 	certificate, key, err := i.keeper.Load(ctx)
 	if err != nil {
@@ -124,7 +123,7 @@ func (i *Issuer) keep(ctx context.Context) (*authority, error) {
 		kept, err := parseAuthority(certificate, key, now)
 		if err != nil {
 			return nil, fmt.Errorf("the Secret %s cannot be used: %w: put a CA and its key there, "+
-				"or remove tls.crt and tls.key, and a new one is made", AuthoritySecret, err)
+				"or remove tls.crt and tls.key to have a new one made", AuthoritySecret, err)
 		}
 		if !kept.isDue(now) {
 			return kept, nil
@@ -139,7 +138,7 @@ func (i *Issuer) keep(ctx context.Context) (*authority, error) {
 	return parseAuthority(certificate, key, now)
 }
 
-// take puts a CA to use.
+// take starts to use a CA.
 func (i *Issuer) take(kept *authority) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -150,8 +149,8 @@ func (i *Issuer) take(kept *authority) {
 	i.becomes.Do(func() { close(i.ready) })
 }
 
-// TLS is the configuration of a server. Clients need no certificate to be heard;
-// one that they have must be signed by the CA.
+// TLS returns the configuration of a server. Clients may connect without a certificate;
+// one that they send must be signed by the CA.
 func (i *Issuer) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -168,15 +167,15 @@ func (i *Issuer) TLS() *tls.Config {
 				GetCertificate: i.certificate,
 				ClientAuth:     tls.VerifyClientCertIfGiven,
 				ClientCAs:      present.pool,
-				// A resumed session has the certificate of the first one, whatever CA there
-				// is now.
+				// A resumed session would keep the client certificate of the first one, even
+				// if the CA was replaced since.
 				SessionTicketsDisabled: true,
 			}, nil
 		},
 	}
 }
 
-// certificate gives what is served, and makes it anew in time.
+// certificate returns the serving certificate, and renews it in time.
 func (i *Issuer) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -31,7 +31,7 @@ const day = 24 * time.Hour
 
 var web = types.NamespacedName{Namespace: "demo", Name: "web"}
 
-// The Secret of the token has a token and a URL, and keeps what is good of it.
+// The Secret of the token has a token and a URL. Valid values stay.
 func TestTokens(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
@@ -73,8 +73,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The Secret of the certificates keeps a pair while it is this hook's, good and
-// not due; whatever else is there is replaced.
+// The Secret of the certificates keeps a pair while it is this hook's, valid and not due.
+// Anything else is replaced.
 func TestCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
@@ -117,7 +117,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A client certificate says whose it is, and is good for nothing else.
+// A client certificate names its Application, and is valid for no other use.
 func TestClientCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
@@ -139,7 +139,7 @@ func with(data map[string][]byte, key string, value []byte) map[string][]byte {
 	return changed
 }
 
-// The serving certificate is good for the one host, and for no client.
+// The serving certificate is valid for the one host, and for no client.
 func TestServingCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
@@ -152,7 +152,7 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
-// There is nothing to make for whom nobody knows.
+// An unknown owner gets no data.
 func TestDataOfNobody(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
@@ -175,8 +175,8 @@ func TestDataOfNobody(t *testing.T) {
 	}
 }
 
-// With the time everything is made anew before it ends, and whoever has what Data
-// gives is heard all along. Pods that have what was given a year ago are not.
+// Everything is renewed before it expires. Pods with the latest result of Data are accepted at
+// any time, and Pods with a result of a year ago are not.
 func TestRenewal(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -206,7 +206,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// A certificate that has ended is none.
+// An expired certificate counts as none.
 func TestExpiredCertificate(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	w.clock.pass(365*day - time.Minute)
@@ -217,8 +217,8 @@ func TestExpiredCertificate(t *testing.T) {
 	}
 }
 
-// Who signs with another CA, of whatever kind, gets no answer at all; nor does the
-// server's own pair do.
+// A client whose certificate is from another CA of any kind gets no answer, nor does one with
+// the server's own pair.
 func TestForeignAuthority(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -235,12 +235,12 @@ func TestForeignAuthority(t *testing.T) {
 		if got, err := w.send(request{url: pod.url, body: pod.body(), files: files}); err == nil {
 			t.Errorf("%s: %d %s", why, got.code, got.body)
 		}
-		// The Secret that holds such a pair is given another one.
+		// The Secret with such a pair gets another one.
 		data, err := w.issuer.Data(app.NamespacedName, app.UID, application.Complete, true, files)
 		if err != nil || bytes.Equal(data["cert.pem"], certificate) {
 			t.Errorf("%s: the pair is kept: %v", why, err)
 		}
-		// And nobody takes that CA's word for a server.
+		// No client accepts that CA for the server.
 		if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(pod.files, "ca-bundle.pem", foreign.bundle)}); err == nil {
 			t.Errorf("%s: the server is trusted", why)
 		}
@@ -259,7 +259,7 @@ func TestForeignAuthority(t *testing.T) {
 	}
 }
 
-// parseAuthorityOf makes a CA of a key.
+// parseAuthorityOf returns a CA with this key.
 func parseAuthorityOf(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (*authority, error) {
 	t.Helper()
 	certificate, private := authorityPEM(t, key, now, subject, validity)
@@ -280,7 +280,7 @@ func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.N
 	return certificate, private
 }
 
-// The CA is made once, and whoever comes later has the same.
+// The CA is created once, and later replicas use the same.
 func TestOneAuthority(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	for range 3 {
@@ -296,7 +296,7 @@ func TestOneAuthority(t *testing.T) {
 	w.code(pod.request())
 }
 
-// Who comes second, between Load and Store, takes what the first has stored.
+// A replica that loses the race between Load and Store uses the stored CA.
 func TestConflict(t *testing.T) {
 	now := time.Now()
 	certificate, key, err := newAuthority(now)
@@ -310,8 +310,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// What cannot be used is not overwritten, and the error says what to do. Who had a
-// CA before goes on with it.
+// An unusable Secret is not overwritten, and the error names the remedy. A replica that had a
+// CA before continues with it.
 func TestRubbish(t *testing.T) {
 	now := time.Now()
 	certificate, key, err := newAuthority(now)
@@ -370,7 +370,7 @@ func newKey(t *testing.T) crypto.Signer {
 	return key
 }
 
-// A CA of the administrator's is used, and never replaced.
+// A CA of the administrator is used, and never replaced.
 func TestTheirAuthority(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -394,7 +394,7 @@ func TestTheirAuthority(t *testing.T) {
 	w.checkCode("at its end", pod.request(), http.StatusOK)
 }
 
-// The CA is looked for until it is there, and only then does anybody listen.
+// The CA is looked up until it exists, and the endpoint listens only then.
 func TestStart(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})

@@ -13,22 +13,22 @@ import (
 )
 
 // AuthoritySecret names the Secret with the CA, in the namespace of the agent. It is
-// shipped empty; the CA is in its keys tls.crt and tls.key.
+// shipped empty. The CA is in its keys tls.crt and tls.key.
 const AuthoritySecret = "krake-hooks-ca" //nolint:gosec // a name, and nothing that is secret
 
-// ErrConflict is the error of [Keeper.Store] if somebody else has stored since the
+// ErrConflict is the error of [Keeper.Store] if another client has stored a CA since the
 // last Load.
-var ErrConflict = errors.New("somebody else has stored a CA")
+var ErrConflict = errors.New("another client has stored a CA")
 
-// Keeper keeps the CA for all replicas of an agent, through their restarts.
+// Keeper stores the CA for all replicas of an agent, across their restarts.
 type Keeper interface {
-	// Load gives what is kept; nothing if there is nothing yet.
+	// Load returns the stored CA. Both are empty if none is stored yet.
 	Load(ctx context.Context) (certificate, key []byte, err error)
-	// Store keeps these, if nothing else was stored since Load.
+	// Store stores the CA, unless another client has stored one since Load.
 	Store(ctx context.Context, certificate, key []byte) error
 }
 
-// SecretKeeper keeps the CA in a Secret that exists. It gets and updates this one
+// SecretKeeper stores the CA in an existing Secret. It gets and updates this Secret
 // and no other.
 type SecretKeeper struct {
 	secrets   corev1client.SecretsGetter
@@ -81,8 +81,8 @@ func (k *SecretKeeper) Store(ctx context.Context, certificate, key []byte) error
 	return nil
 }
 
-// withoutValues gives an error that has nothing of what was sent: an API server, or
-// a webhook of somebody's, may quote that.
+// withoutValues returns an error without any part of the request, which an API server or
+// one of its webhooks may quote.
 func withoutValues(err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

@@ -18,9 +18,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// On a real API server, with the right to get and update the one Secret: replicas
-// that start at once have one CA, which outlives them; a Secret that is not there is
-// an error that says what to do, and one that people have emptied is filled anew.
+// On a real API server, with the right to get and update the one Secret: replicas that start
+// at once share one CA, which outlives them. A missing Secret is an error that names the
+// remedy. A Secret that a user has emptied is filled again.
 func TestSecretKeeper(t *testing.T) {
 	h := newHome(t)
 	if err := h.issuer().Look(h.Context()); err == nil || !strings.Contains(err.Error(), "apply it") {
@@ -70,7 +70,7 @@ type homeOfAgents struct {
 
 func newHome(t *testing.T) *homeOfAgents {
 	t.Helper()
-	plane, err := kit.StartPlane(context.Background(), cluster.Options{}) // which has to outlive the test's own context
+	plane, err := kit.StartPlane(context.Background(), cluster.Options{}) // the plane has to outlive the test's own context
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
@@ -106,8 +106,8 @@ func (h *homeOfAgents) lookAtOnce(replicas []*Issuer) {
 	}
 }
 
-// empty takes the CA out of the Secret, as people do, and complains if there was
-// another one, or not all that is theirs.
+// empty removes the CA from the Secret as a user does. It fails if there was another CA, or if
+// the user's own data are missing.
 func (h *homeOfAgents) empty(bundle []byte) {
 	h.Helper()
 	secret, err := h.secrets.Get(h.Context(), AuthoritySecret, metav1.GetOptions{})

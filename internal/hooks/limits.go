@@ -11,17 +11,27 @@ import (
 )
 
 const (
-	// Requests from one address, and from all, a second, and at once after a rest.
+	// Requests per second and the burst, of one address and of all.
 	// Behind a Service, all Pods of a node may have one address.
 	sourceRate, sourceBurst = 20, 60
 	allRate, allBurst       = 100, 300
-	// maxSources bounds what is remembered of addresses; those beyond share one budget.
+	// maxSources limits how many addresses have a budget of their own. The others share one.
 	maxSources = 4096
 	// Open connections from one address, and from all. Each is closed after one
-	// request: a Pod has one thing to say.
+	// request, because a Pod sends only one.
 	maxConnectionsOfOne, maxConnections = 256, 1024
-	// wholeNetwork is what one sender may have of IPv6.
+	// wholeNetwork is the length of an IPv6 prefix that counts as one sender.
 	wholeNetwork = 64
+	// maxBody limits a body, in bytes: several times the size of a token.
+	maxBody = 4 << 10
+	// maxUnused limits how much of an unused body is read. A client that is still writing
+	// when the connection closes does not read the answer.
+	maxUnused = 64 << 10
+	// atOnce bounds the requests that are handled at the same time.
+	atOnce = 64
+	// patience limits how long hub and agent may take. A request that was proven is
+	// completed even when its caller no longer waits.
+	patience = 10 * time.Second
 )
 
 // limits bounds the rate of requests.
@@ -43,8 +53,8 @@ func newLimits(now func() time.Time) *limits {
 	}
 }
 
-// allow counts a request, and tells if it is one too many. What is refused to one
-// sender does not count against all.
+// allow counts a request, and reports whether it is within the limits. A request that is
+// refused to one sender does not count against all.
 func (l *limits) allow(sender netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +77,8 @@ func (l *limits) ofLocked(sender netip.Prefix, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// senderOf gives who counts as one sender, of an address "host:port". Where nobody
-// can be told, all are one.
+// senderOf returns the network that counts as one sender, for an address "host:port".
+// Addresses that it cannot parse count as one sender.
 func senderOf(address string) netip.Prefix {
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -83,8 +93,8 @@ func senderOf(address string) netip.Prefix {
 	return prefix
 }
 
-// listener bounds the connections that are open: what is one too many is closed
-// before anything is read.
+// listener limits the open connections. It closes one beyond the limit before it reads
+// anything.
 type listener struct {
 	net.Listener
 

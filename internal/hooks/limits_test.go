@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Addresses of one sender are one, and where nobody can be told all are.
+// Several addresses of one sender count as one. Addresses of unknown senders all count as one.
 func TestSenders(t *testing.T) {
 	for address, want := range map[string]string{
 		"10.0.0.1:80":             "10.0.0.1/32",
@@ -40,8 +40,7 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// One sender has its own budget, all have one together, and what is remembered of
-// them is bounded.
+// Each sender has a budget, all senders share another one, and the memory for them is bounded.
 func TestLimits(t *testing.T) {
 	clock := &clock{now: time.Now()}
 	l := newLimits(clock.Now)
@@ -89,7 +88,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Who asks too fast is told when to come back, and nobody else suffers.
+// A client that sends too many requests gets the time of its next try, and no other client is
+// affected.
 func TestTooManyRequests(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	for range sourceBurst {
@@ -105,8 +105,8 @@ func TestTooManyRequests(t *testing.T) {
 	w.checkCode("a second later", request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"}, http.StatusOK)
 }
 
-// 1,000 requests at once are each answered, or not even begun; after that it goes
-// on as before, and nothing is left of them.
+// Of 1,000 simultaneous requests, each is answered or refused before it starts. Afterwards the
+// endpoint works as before, and nothing remains of them.
 func TestManyAtOnce(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	before := runtime.NumGoroutine()
@@ -126,7 +126,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	t.Log(codes)
-	// How many get as far as a handshake in time is up to the machine.
+	// The number of handshakes in time depends on the machine.
 	if codes["200"] > allBurst || codes["200"]+codes["429"]+codes["503"]+codes["closed"] != 1000 {
 		t.Errorf("got %v", codes)
 	}
@@ -138,7 +138,7 @@ func TestManyAtOnce(t *testing.T) {
 	waitFor(t, "nothing is left", func() bool { return runtime.NumGoroutine() < before+10 })
 }
 
-// No more are worked on at once than there is room for.
+// The number of requests in work is limited.
 func TestBusy(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	if !w.server.working.TryAcquire(atOnce) {
@@ -152,8 +152,7 @@ func TestBusy(t *testing.T) {
 	w.checkCode("afterwards", pod.request(), http.StatusOK)
 }
 
-// Who says nothing, or says it slowly, takes up none of the others' places, and is
-// sent away.
+// A client that is silent or slow takes no place from others, and is disconnected.
 func TestSlowSenders(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	slow := map[string]*slowSender{
@@ -177,13 +176,13 @@ func TestSlowSenders(t *testing.T) {
 	w.checkCode("from the same address, afterwards", again, http.StatusOK)
 }
 
-// A client that is still sending a refused body is not cut off, and reads why it is refused.
+// A client that is still sending a refused body stays connected, and reads the reason.
 func TestALateBodyIsRefusedWithAnAnswer(t *testing.T) {
 	w, _ := newWorldWithPod(t)
 	s := w.slow(true, "PUT "+application.HookPath(web, "complete")+
 		" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 6000\r\n\r\n")
 	for range 3 {
-		<-time.After(400 * time.Millisecond) // a server that closes a connection waits for half a second
+		<-time.After(400 * time.Millisecond) // a server waits half a second before it closes a connection
 		_, err := s.Write(make([]byte, 2000))
 		kit.Must(t, err)
 	}
@@ -192,7 +191,7 @@ func TestALateBodyIsRefusedWithAnAnswer(t *testing.T) {
 	check.Equal(t, "answer", "HTTP/1.1 413 Request Entity Too Large\r\n", answer)
 }
 
-// slowSender has sent something, and sends no more.
+// slowSender has sent something, and then stays silent.
 type slowSender struct{ net.Conn }
 
 func (w *world) slow(handshake bool, text string) *slowSender {
@@ -225,7 +224,7 @@ func (s *slowSender) ended(within time.Duration) error {
 	}
 	scanner := bufio.NewScanner(s)
 	for scanner.Scan() {
-		continue // it may be told why
+		continue // the server may send the reason
 	}
 	if timeout, ok := errors.AsType[net.Error](scanner.Err()); ok && timeout.Timeout() {
 		return timeout
@@ -233,7 +232,7 @@ func (s *slowSender) ended(within time.Duration) error {
 	return nil
 }
 
-// A header that is too large is not read to its end, and nobody speaks HTTP/2.
+// A header that is too large is not read to its end, and HTTP/2 is refused.
 func TestProtocol(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	large := pod.request()

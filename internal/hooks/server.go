@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// How long a caller may take for the handshake and the header, for all that it
-	// sends, and for the answer with all that is done for it.
+	// Time limits: the handshake and the header, the whole request, and the answer
+	// including the work for it.
 	headerTime = 5 * time.Second
 	readTime   = 10 * time.Second
 	writeTime  = readTime + patience + 5*time.Second
 	maxHeader  = 8 << 10
-	// stopTime is how long requests that were begun may take when the server stops.
+	// stopTime is how long open requests may take when the server stops.
 	stopTime = patience
 )
 
-// ServerOptions are what a Server needs; all of them.
+// ServerOptions are the options of a Server. All are required.
 type ServerOptions struct {
 	// Address is where to listen.
 	Address      string
@@ -50,7 +50,7 @@ type Server struct {
 func NewServer(options ServerOptions) (*Server, error) {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "krake_agent_hook_requests_total",
-		Help: "Requests of Pods, by what they ask for (complete, shutdown, retry, or none that is known) and the code of the answer.",
+		Help: "Requests of Pods, by their action (complete, shutdown, retry, or none if it is unknown) and the code of the answer.",
 	}, []string{"hook", "code"})
 	if err := options.Registerer.Register(requests); err != nil {
 		return nil, fmt.Errorf("register the metric of the hooks: %w", err)
@@ -58,8 +58,8 @@ func NewServer(options ServerOptions) (*Server, error) {
 	return &Server{options: options, limits: newLimits(options.Now), working: semaphore.NewWeighted(atOnce), requests: requests}, nil
 }
 
-// NeedLeaderElection is for the manager: every replica has a Server, and one that
-// does not act says so.
+// NeedLeaderElection is for the manager: every replica has a Server. A replica that does
+// not act answers that it cannot do it now.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start waits until there is a CA, and serves until the context ends.
@@ -76,7 +76,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.Serve(ctx, inner)
 }
 
-// Serve serves on a listener until the context ends, and then what was begun.
+// Serve serves on a listener until the context ends, and then completes open requests.
 func (s *Server) Serve(ctx context.Context, inner net.Listener) error {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)

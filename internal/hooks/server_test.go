@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A Pod that has nothing but what the two Secrets hold is heard.
+// A Pod that has only the data of the two Secrets is accepted.
 func TestPodsAreHeard(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -46,7 +46,7 @@ func TestPodsAreHeard(t *testing.T) {
 	}
 }
 
-// Each refusal has its code, a reason and a way out, and nothing is done.
+// Each refusal has its code, a reason and a remedy, and has no effect.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			w.clock.pass(1e9) // so that nobody is too fast
+			w.clock.pass(1e9) // avoids the limit of requests
 			changed := right
 			test.change(&changed)
 			got, err := w.send(changed)
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What is said beside the token, and how, is up to the sender.
+// The sender chooses the form of the request, and its fields beside the token.
 func TestWaysToSayIt(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	for why, change := range map[string]func(*request){
@@ -178,7 +178,7 @@ func TestWaysToSayIt(t *testing.T) {
 	}
 }
 
-// The token counts in every state; what does not prove anything counts in none.
+// A valid token is accepted in every state, and an invalid one in none.
 func TestEveryState(t *testing.T) {
 	states := []application.State{
 		"", "PENDING", "TRANSLATING", "CREATING", "RECONCILING", "RUNNING", "WAITING_FOR_CLEANING", "READY_FOR_ACTION", "MIGRATING",
@@ -220,7 +220,7 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// An Application that was deleted and made anew does not hear the Pods of the former.
+// An Application that was deleted and created again refuses the Pods of the former one.
 func TestFormerApplication(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
@@ -231,7 +231,7 @@ func TestFormerApplication(t *testing.T) {
 	w.checkCode("the request", pod.request(), http.StatusForbidden)
 }
 
-// What cannot be done now is to be asked for later; why, only the log tells.
+// A temporary failure asks the client to try later. Only the log has the reason.
 func TestUnavailable(t *testing.T) {
 	reason := errors.New("the reason that is for the log")
 	for why, fail := range map[string]func(*world){
@@ -251,8 +251,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// What was proven is carried out, whether or not the Pod waits for the answer: it may
-// be gone by then.
+// A proven request is carried out, whether or not the Pod waits for the answer: it may be gone
+// by then.
 func TestPodThatDoesNotWait(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	pair, err := parsePair(pod.files["cert.pem"], pod.files["key.pem"])
@@ -268,7 +268,7 @@ func TestPodThatDoesNotWait(t *testing.T) {
 	check.Equal(t, "done", []string{"complete demo/web"}, w.actions.done())
 }
 
-// A panic is an answer too, and says nothing of what was sent.
+// A panic also leads to an answer, which contains nothing of the request.
 func TestPanic(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	w.server.options.Actions = panics{}
@@ -284,7 +284,7 @@ func (panics) Complete(context.Context, *application.Application) (application.S
 	panic(marker)
 }
 
-// The log says who has called what, and the metric how often.
+// The log records each call with its sender, and the metric counts the calls.
 func TestLogAndMetric(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	w.code(pod.request())
@@ -309,7 +309,7 @@ func TestLogAndMetric(t *testing.T) {
 	}
 }
 
-// A server that is to stop gives the answers that it owes.
+// A server that stops completes its pending answers.
 func TestStop(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	w.actions.wait = make(chan struct{})

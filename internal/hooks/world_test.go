@@ -25,8 +25,8 @@ import (
 // marker stands for a token wherever one may be sent.
 const marker = "MARKER-of-a-token-that-nobody-may-see"
 
-// world is an endpoint with its CA, over real TLS, and a clock. At its end it
-// complains of any token or key in what was logged, counted and answered.
+// world is an endpoint with its CA, over real TLS, and a clock. At its end, the test fails on
+// any token or key in logs, metrics and answers.
 type world struct {
 	*testing.T
 
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newIssuer is another replica, with the same Keeper.
+// newIssuer returns the issuer of another replica, with the same Keeper.
 func (w *world) newIssuer() *Issuer {
 	w.Helper()
 	endpoint, err := ParseEndpoint("https://" + w.address)
@@ -83,7 +83,7 @@ func (w *world) newIssuer() *Issuer {
 	return issuer
 }
 
-// search looks for what nobody may see.
+// search looks for secret values.
 func (w *world) search() {
 	metrics, err := w.registry.Gather()
 	if err != nil {
@@ -102,13 +102,13 @@ func (w *world) search() {
 	}
 }
 
-// pod is what a Pod has of a hook: its variables and its files.
+// pod holds a Pod's variables and files of a hook.
 type pod struct {
 	token, url string
 	files      map[string][]byte
 }
 
-// run makes an Application with all hooks, and gives what its Pods have, by hook.
+// run creates an Application with all hooks, and returns the data of its Pods, by hook.
 func (w *world) run(name string) (*application.Application, map[application.Hook]pod) {
 	w.Helper()
 	app := &application.Application{
@@ -127,7 +127,7 @@ func (w *world) run(name string) (*application.Application, map[application.Hook
 	return app, pods
 }
 
-// pod gives what a Pod has, if it has had the former.
+// pod returns a Pod's data after a renewal of the former.
 func (w *world) pod(app *application.Application, hook application.Hook, former pod) pod {
 	w.Helper()
 	secret, err := w.issuer.Data(app.NamespacedName, app.UID, hook, false, map[string][]byte{application.TokenKey(hook): []byte(former.token)})
@@ -141,7 +141,8 @@ func (w *world) pod(app *application.Application, hook application.Hook, former 
 	return made
 }
 
-// newWorldWithPod has an Application, and gives what its Pods have of the hook complete.
+// newWorldWithPod returns a world with an Application, and its Pods' data of the hook
+// complete.
 func newWorldWithPod(t *testing.T) (*world, pod) {
 	t.Helper()
 	w := newWorld(t)
@@ -149,30 +150,30 @@ func newWorldWithPod(t *testing.T) (*world, pod) {
 	return w, pods[application.Complete]
 }
 
-// body is what a Pod sends.
+// body is the body of a Pod's request.
 func (p pod) body() string { return `{"token": "` + p.token + `"}` }
 
-// request is one request; the rest of a PUT of JSON goes without saying.
+// request is one request. The zero values stand for a PUT of JSON.
 type request struct {
 	method, url, contentType, body string
 	header                         map[string]string
 	chunked                        bool
-	// files are those of the client certificate, from whom the sender's address.
+	// files are those of the client certificate. from is the sender's address.
 	files map[string][]byte
 	from  string
 }
 
-// request is what a Pod sends with all that it has.
+// request returns the request of a Pod that uses all of its data.
 func (p pod) request() request { return request{url: p.url, body: p.body(), files: p.files} }
 
-// answered is what came back.
+// answered is an answer.
 type answered struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-// send sends a request and gives the answer.
+// send sends a request and returns the answer.
 func (w *world) send(r request) (answered, error) {
 	w.Helper()
 	if r.method == "" {
@@ -205,7 +206,7 @@ func (w *world) send(r request) (answered, error) {
 	return answered{response.StatusCode, response.Header, string(text)}, err
 }
 
-// code gives the code of the answer.
+// code returns the status code of the answer.
 func (w *world) code(r request) int {
 	w.Helper()
 	got, err := w.send(r)
@@ -220,7 +221,7 @@ func (w *world) checkCode(what string, r request, want int) {
 	}
 }
 
-// client is one that trusts what is in the files, or the CA that there is now.
+// client returns a client that trusts the CA of the files, or the present CA.
 func (w *world) client(files map[string][]byte, from string) *http.Client {
 	w.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool(), Time: w.clock.Now}
@@ -233,7 +234,7 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 	if files[application.CertificateKey] != nil {
 		pair, err := tls.X509KeyPair(files[application.CertificateKey], files[application.PrivateKeyKey])
 		kit.Must(w, err)
-		// Whatever the server says that it accepts.
+		// Whichever CAs the server accepts.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	dialer := &net.Dialer{}
@@ -243,7 +244,7 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DialContext: dialer.DialContext, DisableKeepAlives: true}}
 }
 
-// clock is one that tests move.
+// clock is a clock that tests advance.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -261,14 +262,14 @@ func (c *clock) pass(time time.Duration) {
 	c.now = c.now.Add(time)
 }
 
-// memory is a Keeper that forgets nothing but with its process.
+// memory is a Keeper whose data are lost only with its process.
 type memory struct {
 	mu               sync.Mutex
 	certificate, key []byte
 	version, loaded  int
 	stored           int
 	fails            error
-	before           func() // what happens between Load and Store
+	before           func() // called between Load and Store
 }
 
 func (m *memory) Load(context.Context) (certificate, key []byte, err error) {
@@ -294,7 +295,7 @@ func (m *memory) Store(_ context.Context, certificate, key []byte) error {
 	return nil
 }
 
-// put is somebody else who stores.
+// put stores a CA as another client.
 func (m *memory) put(certificate, key []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -302,7 +303,7 @@ func (m *memory) put(certificate, key []byte) {
 	m.version++
 }
 
-// applications are those of the hub.
+// applications are the Applications of the hub.
 type applications struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*application.Application
@@ -321,7 +322,7 @@ func (a *applications) put(app *application.Application) {
 	a.known[app.NamespacedName] = app
 }
 
-// actions do what the specification says, and remember what was asked.
+// actions acts as the specification requires, and records the calls.
 type actions struct {
 	mu    sync.Mutex
 	asked []string
@@ -362,7 +363,7 @@ func (a *actions) Retry(ctx context.Context, app *application.Application) (appl
 	return app.Status.State, a.take(ctx, "retry", app)
 }
 
-// done gives what was asked for since the last time.
+// done returns the calls since the last time.
 func (a *actions) done() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -371,7 +372,7 @@ func (a *actions) done() []string {
 	return asked
 }
 
-// lines are what was logged.
+// lines collects the lines of the log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -389,7 +390,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// waitFor waits for what needs no time on the clock.
+// waitFor waits for a step that does not depend on the clock.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); <-time.After(5 * time.Millisecond) {

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Check reads the Go files of the module whose root is the directory, whatever their build
-// constraints, and returns all that breaks the order, by file and line. It skips folders
-// that the go command does not count to the module.
+// Check reads the Go files of the module whose root is the directory, with any build
+// constraints. It returns each import that breaks the order, by file and line. It skips
+// folders that the go command does not count to the module.
 func Check(root, module string) ([]string, error) {
 	c := checker{tree: os.DirFS(root), module: module, files: token.NewFileSet()}
 	err := fs.WalkDir(c.tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -95,7 +95,7 @@ func (s source) objection(target string) string {
 	case !ok && needsLayer(target):
 		return target + ", which is in no layer: give it a layer in internal/layers"
 	case target == "internal/layers":
-		return target + ", which is in no layer: nobody may"
+		return target + ", which is in no layer: no package may"
 	case !ok && !s.isTest:
 		return target + ", which is in no layer: only tests may"
 	case !ok:

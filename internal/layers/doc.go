@@ -3,7 +3,7 @@
 // main functions down to the resources and their identity.
 //
 // The rooms of a package, which are folders below it, may be of its layer. The package
-// imports its rooms, and they import neither it nor each other.
+// imports its subpackages, and they import neither it nor each other.
 //
 // Up to layer 3 packages are pure: their files have no context, clock, log, client, network or
 // randomness, except in tests. Everything else in the module, such as what is below test, is

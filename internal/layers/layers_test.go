@@ -20,7 +20,7 @@ func TestTheOrderIsKept(t *testing.T) {
 	}
 }
 
-// A checker that looks at the wrong folder finds nothing, too.
+// A checker of the wrong folder would find nothing, too.
 func TestTheModuleIsWhereItIsLookedFor(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	check.Must(t, err)
@@ -68,7 +68,7 @@ func TestCheckReports(t *testing.T) {
 		},
 		{
 			"this package", "cmd/agent/a_test.go", `import "example.org/m/internal/layers"`,
-			"cmd/agent/a_test.go:3: imports internal/layers, which is in no layer: nobody may",
+			"cmd/agent/a_test.go:3: imports internal/layers, which is in no layer: no package may",
 		},
 		{
 			"a package that nobody gave a layer", "pkg/fleet/a.go", "",
@@ -161,7 +161,7 @@ func TestCheckNeedsGo(t *testing.T) {
 	}
 }
 
-// expect checks a module that has one file.
+// expect checks a module with one file.
 func expect(t *testing.T, file, source string, want ...string) {
 	t.Helper()
 	root := t.TempDir()

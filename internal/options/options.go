@@ -13,8 +13,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/krake-observer/krake-observer/internal/filter"
 )
 
 // Connection says how to reach a cluster.
@@ -93,7 +94,7 @@ type Metrics struct {
 
 // AddFlags adds the flag --metrics-bind-address with its default.
 func (m *Metrics) AddFlags(flags *pflag.FlagSet, address string) {
-	flags.StringVar(&m.Address, "metrics-bind-address", address, `where to serve /metrics, over TLS, to whoever may get it; "0": nowhere`)
+	flags.StringVar(&m.Address, "metrics-bind-address", address, `address for /metrics, served over TLS to clients that may get it; "0": none`)
 }
 
 // Server returns the manager's options for the metrics. They are served over TLS, to the
@@ -102,6 +103,6 @@ func (m *Metrics) Server() server.Options {
 	return server.Options{
 		BindAddress:    m.Address,
 		SecureServing:  true,
-		FilterProvider: filters.WithAuthenticationAndAuthorization,
+		FilterProvider: filter.ByAPIServer,
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// parse reads a command line.
 func parse(t *testing.T, arguments ...string) (Connection, Logging) {
 	t.Helper()
 	var connection Connection
@@ -46,7 +45,7 @@ func TestLoggingValidate(t *testing.T) {
 	}
 }
 
-// The level says what is written, the format how.
+// The level determines which messages are written, the format how.
 func TestLogger(t *testing.T) {
 	cases := []struct {
 		arguments []string
@@ -68,8 +67,8 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// The configuration is that of the file, with our name, and without a limit of
-// requests on our side.
+// The configuration is that of the file, with our user agent, and without a limit of requests
+// on the client's side.
 func TestConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	const kubeconfig = `{"clusters": [{"name": "c", "cluster": {"server": "https://a.example"}}],

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Grant is the right to act as the work that needs it sees it: a [Tenure], or one
-// that [Confirmed] makes of it.
+// Grant is the right to act, as its users need it: a [Tenure], or one that [Confirmed]
+// wraps.
 type Grant interface {
 	Wait(ctx context.Context) error
 	Target() error
@@ -35,7 +35,7 @@ func (c confirmed) Wait(ctx context.Context) error {
 	}
 }
 
-// OnceActing returns what runs once this replica may act.
+// OnceActing returns a runnable that starts when this replica may act.
 func OnceActing(grant Grant, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := grant.Wait(ctx); err != nil {
@@ -45,8 +45,8 @@ func OnceActing(grant Grant, run func(context.Context) error) func(context.Conte
 	}
 }
 
-// Outlive returns a context that ends that much later than another one: a request
-// that is cut off may have been carried out, and its result would be lost.
+// Outlive returns a context that ends later than its parent, by the duration. The API
+// server may have carried out a request that was cut off, and its result would be lost.
 func Outlive(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })

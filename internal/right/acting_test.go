@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// granted is a right to act, or what stands against it.
+// granted is a right to act, or the errors that deny it.
 type granted struct{ wait, target error }
 
 func (g granted) Wait(ctx context.Context) error { return errors.Join(g.wait, ctx.Err()) }
 func (g granted) Target() error                  { return g.target }
 func (g granted) Grace() time.Duration           { return time.Minute }
 
-// The right to act alone is not enough: first, what is known is compared with
-// what there is.
+// The right to act alone is not enough: the known Applications are first compared with the
+// hub's.
 func TestConfirmed(t *testing.T) {
 	compared, asked := make(chan struct{}), make(chan struct{})
 	ending, end := context.WithCancel(t.Context())
@@ -37,7 +37,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// askedFor says when it is waited for.
+// askedFor signals when a caller waits for the right.
 type askedFor struct {
 	granted
 
@@ -49,7 +49,7 @@ func (a askedFor) Wait(context.Context) error {
 	return nil
 }
 
-// What is done beside the passes begins with the right to act, too.
+// Work beside the passes also starts only with the right to act.
 func TestOnceActing(t *testing.T) {
 	ran := false
 	run := func(context.Context) error {
@@ -64,7 +64,7 @@ func TestOnceActing(t *testing.T) {
 	}
 }
 
-// What is under way when the agent is to end has a moment more, and no longer.
+// Running work gets a little time after the end of the agent, and no more.
 func TestOutliving(t *testing.T) {
 	ending, end := context.WithCancel(t.Context())
 	longer, done := Outlive(ending, 50*time.Millisecond)

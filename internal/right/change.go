@@ -4,7 +4,7 @@ import "errors"
 
 // Why a process may not write.
 var (
-	// ErrLost ends a process: another process has, or has had, a Lease of ours.
+	// ErrLost ends a process: another process holds, or has held, one of its Leases.
 	ErrLost = errors.New("the Lease was lost")
 	// ErrTargetUnreachable means that the Lease on the target cannot be renewed, and
 	// that no other process is known to have taken it.

@@ -31,8 +31,8 @@ func Connect(options Options, target, hub *rest.Config) (*Tenure, error) {
 	return New(options), nil
 }
 
-// TargetIdentity is which cluster the target is, by whatever name and address: the
-// UID of its namespace kube-system.
+// TargetIdentity identifies the target independently of its name and address: by the UID
+// of its namespace kube-system.
 type TargetIdentity struct {
 	namespaces corev1.NamespaceInterface
 	known      atomic.Value
@@ -47,7 +47,7 @@ func NewTargetIdentity(target *rest.Config) (*TargetIdentity, error) {
 	return &TargetIdentity{namespaces: client.Namespaces()}, nil
 }
 
-// Ask asks the cluster.
+// Ask reads the UID from the cluster.
 func (i *TargetIdentity) Ask(ctx context.Context) (types.UID, error) {
 	namespace, err := i.namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -63,12 +63,11 @@ func (i *TargetIdentity) UID() types.UID {
 	return uid
 }
 
-// ownConnection returns a connection apart from that of all other work: no list is before a
-// renewal, and a request without an answer takes its TCP connection with it, which
-// over HTTP/2 it does not.
+// ownConnection returns a connection for the Lease alone. No list delays a renewal, and a
+// request without an answer closes its TCP connection, which HTTP/2 would keep open.
 func ownConnection(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}
-	config.QPS, config.RateLimiter = -1, nil // nor is it queued behind our own requests
+	config.QPS, config.RateLimiter = -1, nil // no queue behind our own requests
 	return config
 }

@@ -7,12 +7,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fence returns the connection with a fence before it: writes pass while may
-// returns nil, and no request passes while the target is known not to answer. The
-// requests for the Lease find out when it does, and pass by another connection.
+// Fence returns the connection with a fence before it. Writes pass only while may returns
+// nil, and no request passes while the target is known not to answer. The requests for
+// the Lease use another connection, and detect when the target answers again.
 //
-// The fence is the last thing before the wire, so that no client of the connection
-// can pass it by.
+// The fence is the last layer before the network, so no client of the connection can
+// bypass it.
 func Fence(config *rest.Config, may func() error) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return fence{inner, may} })
@@ -22,22 +22,19 @@ func Fence(config *rest.Config, may func() error) *rest.Config {
 type fence struct {
 	http.RoundTripper
 
-	// may is nil, or why nothing may be written now.
+	// may returns nil, or why writes are forbidden now.
 	may func() error
 }
 
 // RoundTrip implements http.RoundTripper.
 func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	err := f.may()
-	if err == nil || isRead(request) && !errors.Is(err, ErrTargetUnreachable) {
+	isRead := request.Method == http.MethodGet || request.Method == http.MethodHead
+	if err == nil || isRead && !errors.Is(err, ErrTargetUnreachable) {
 		return f.RoundTripper.RoundTrip(request)
 	}
 	if request.Body != nil {
 		err = errors.Join(err, request.Body.Close())
 	}
 	return nil, err
-}
-
-func isRead(request *http.Request) bool {
-	return request.Method == http.MethodGet || request.Method == http.MethodHead
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// methods gives an API server that takes note of the methods by which it is asked.
+// methods returns an API server that records the methods of its requests.
 func methods(t *testing.T) (*rest.Config, *[]string) {
 	t.Helper()
 	asked := &[]string{}
@@ -32,8 +32,8 @@ func methods(t *testing.T) (*rest.Config, *[]string) {
 	return &rest.Config{Host: server.URL}, asked
 }
 
-// Without the right to act nothing is written, by whatever verb and whatever
-// client is made of the connection. Reads go on, unless nobody would answer.
+// Without the right to act nothing is written, by any verb and by any client of the
+// connection. Reads continue, unless the server is unreachable.
 func TestFence(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -48,7 +48,7 @@ func TestFence(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config, asked := methods(t)
 			behind := Fence(config, func() error { return c.right })
-			behind.Impersonate.UserName = "system:serviceaccount:demo:deployer" // as one for an account does
+			behind.Impersonate.UserName = "system:serviceaccount:demo:deployer" // like a client of an account
 			services := dynamic.NewForConfigOrDie(behind).Resource(kit.Services).Namespace("demo")
 			service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
 			if _, err := services.Get(t.Context(), "web", metav1.GetOptions{}); (err == nil) != (len(c.want) > 0) {

@@ -18,13 +18,14 @@ const (
 	beatsOfHub = 4
 	// hubTimeout is how long a request to the hub may take.
 	hubTimeout = 5 * time.Second
-	// What failed is tried again after hubRetry at least and hubRetry*(1+hubRetrySpread) at
-	// most: thousands of agents must not ask in step when their hub is back.
+	// A failed request is repeated after hubRetry to hubRetry*(1+hubRetrySpread): thousands
+	// of agents must not send at the same moment when their hub is back.
 	hubRetry       = 2 * time.Second
 	hubRetrySpread = 1.5
 )
 
-// hubKeeper keeps the Lease on the hub. It asks for it when that on the target was had.
+// hubKeeper keeps the Lease on the hub. It asks for it once this process has held the Lease
+// on the target.
 type hubKeeper struct {
 	options   Options
 	standing  *standing
@@ -51,7 +52,7 @@ func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hu
 	}
 }
 
-// keep asks for the Lease and renews it until the context ends or it is lost.
+// keep acquires the Lease and renews it until the context ends or it is lost.
 func (h *hubKeeper) keep(ctx context.Context) error {
 	if !h.awaitTarget(ctx) {
 		return nil
@@ -67,8 +68,8 @@ func (h *hubKeeper) keep(ctx context.Context) error {
 	}
 }
 
-// awaitTarget waits until the Lease on the target was had, and asks for the identity
-// of the target. It reports whether the context has not ended.
+// awaitTarget waits for the Lease on the target, and reads the identity of the target. It
+// returns false if the context ends.
 func (h *hubKeeper) awaitTarget(ctx context.Context) bool {
 	if h.target != nil {
 		select {
@@ -84,7 +85,7 @@ func (h *hubKeeper) awaitTarget(ctx context.Context) bool {
 			return true
 		}
 		if first {
-			h.options.Logger.Error(err, "the target's identity is not known, and is asked for again")
+			h.options.Logger.Error(err, "the target's identity cannot be read; it is tried again")
 		}
 		if !pause(ctx, h.options.RetryPeriod) {
 			return false
@@ -123,8 +124,8 @@ func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 	return jittered(h.options.Heartbeat), nil
 }
 
-// jittered is a heartbeat, give or take a tenth: agents that have found their hub
-// again at the same time must not go on in step.
+// jittered returns the interval of heartbeats, varied by up to a tenth: agents whose hub
+// is back must not stay in step.
 func jittered(heartbeat time.Duration) time.Duration { return wait.Jitter(heartbeat*9/10, 2.0/9) }
 
 func (h *hubKeeper) soon() time.Duration {
@@ -150,7 +151,7 @@ func (h *hubKeeper) targetLease() types.UID {
 	return h.target.uid
 }
 
-// mayTake finds out which agent has the cluster's name.
+// mayTake decides by the agent that has the cluster's name.
 func (h *hubKeeper) mayTake() (bool, error) {
 	if h.lease.known == nil {
 		return true, nil
@@ -159,19 +160,19 @@ func (h *hubKeeper) mayTake() (bool, error) {
 		return h.isStillOurs()
 	}
 	if bound := h.annotation(application.TargetAnnotation); bound != "" && bound != string(h.targetUID) {
-		h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, of which the last holder is %q; this target is %s. "+
-			"If it is to have the name, stop that agent and delete the Lease", h.lease, bound, h.lease.holder(), h.targetUID))
+		h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, whose last holder is %q; this target is %s. "+
+			"To use the name for this target, stop that agent and delete the Lease", h.lease, bound, h.lease.holder(), h.targetUID))
 		return false, nil
 	}
 	if h.lease.isFree() {
 		return true, nil
 	}
 	if h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()) {
-		// A replica of ours had it, and has lost the Lease on the target to us.
+		// One of our replicas held it, and has lost the Lease on the target to us.
 		return h.target == nil || h.target.check() == nil, nil
 	}
 	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
-		"it is waited for until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
+		"this one waits until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
 	return false, nil
 }
 

@@ -36,7 +36,7 @@ func heldBy(holder string) func(*coordinationv1.Lease) {
 	}
 }
 
-// edited gives one edit for many.
+// edited combines several edits.
 func edited(edits ...func(*coordinationv1.Lease)) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		for _, edit := range edits {
@@ -45,7 +45,7 @@ func edited(edits ...func(*coordinationv1.Lease)) func(*coordinationv1.Lease) {
 	}
 }
 
-// An agent finds a Lease on the hub.
+// The Leases that an agent may find on the hub.
 func TestDuplicates(t *testing.T) {
 	const (
 		never   = 24 * time.Hour
@@ -56,8 +56,8 @@ func TestDuplicates(t *testing.T) {
 	for name, test := range map[string]struct {
 		why         string
 		found       func(*coordinationv1.Lease)
-		renewed     bool          // its holder is alive
-		atLeast, by time.Duration // when we act
+		renewed     bool          // the holder is alive
+		atLeast, by time.Duration // the time of acting
 		refusal     string
 	}{
 		"another target's": {
@@ -126,7 +126,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// checkRefusal: a part of it is enough; none is none.
+// checkRefusal compares a part of the refusal. An empty text means no refusal.
 func checkRefusal(t *testing.T, a *agent, want string) {
 	t.Helper()
 	got := a.Refusal()
@@ -135,7 +135,7 @@ func checkRefusal(t *testing.T, a *agent, want string) {
 	}
 }
 
-// checkIdle fails if the agent acts, or takes the Lease, before the time has gone by.
+// checkIdle fails if the agent acts, or takes the Lease, within this time.
 func checkIdle(t *testing.T, w *world, a *agent, d time.Duration) {
 	t.Helper()
 	const step = 10 * time.Second
@@ -147,14 +147,14 @@ func checkIdle(t *testing.T, w *world, a *agent, d time.Duration) {
 	}
 }
 
-// beat renews the Lease on the hub as another agent does, until the test ends.
+// beat renews the Lease on the hub as another agent, until the test ends.
 func (w *world) beat(t *testing.T, holder string) {
 	for pause(t.Context(), DefaultHeartbeat) {
 		w.hub.edit(t, hubLease, heldBy(holder))
 	}
 }
 
-// A Lease of another target is not taken over after a year, and is after its
+// A Lease of another target is not taken over, even after a year. It is taken over after its
 // deletion.
 func TestOnlyDeletionUnbinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestOnlyDeletionUnbinds(t *testing.T) {
 	})
 }
 
-// What becomes of the Lease on the hub while the agent acts.
+// The changes of the Lease on the hub while the agent acts.
 func TestHubLease(t *testing.T) {
 	for name, test := range map[string]struct {
 		why  string
@@ -246,8 +246,8 @@ func TestHubLease(t *testing.T) {
 	}
 }
 
-// A replica may have lost the Lease on the target, and not know it. It takes
-// nothing on the hub from the one that acts.
+// A replica may have lost the Lease on the target without knowing it. On the hub, it takes
+// nothing from the replica that acts.
 func TestOnlyWhoHoldsTheTargetTakesTheHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -265,8 +265,8 @@ func TestOnlyWhoHoldsTheTargetTakesTheHub(t *testing.T) {
 	})
 }
 
-// Nothing is done before the hub was asked once. Then the hub may be away for as
-// long as it likes.
+// An agent acts only after the first answer of the hub. Afterwards the hub may be away for any
+// time.
 func TestUnreachableHub(t *testing.T) {
 	for name, cut := range map[string]func(*server){"refusing": (*server).down, "swallowing": (*server).swallowing} {
 		inBubble(t, name, func(t *testing.T) {
@@ -297,7 +297,8 @@ func TestUnreachableHub(t *testing.T) {
 	}
 }
 
-// checkRetries: 2 to 5 s after the last failure, and spread over most of that.
+// checkRetries checks that retries come 2 to 5 s after the last failure, spread over most of
+// that range.
 func checkRetries(t *testing.T, asked []time.Time) {
 	t.Helper()
 	least, most := apart(asked)
@@ -306,7 +307,7 @@ func checkRetries(t *testing.T, asked []time.Time) {
 	}
 }
 
-// apart gives the least and the most time between requests.
+// apart returns the shortest and the longest time between requests.
 func apart(asked []time.Time) (least, most time.Duration) {
 	least = math.MaxInt64
 	for i := 1; i < len(asked); i++ {
@@ -316,7 +317,7 @@ func apart(asked []time.Time) (least, most time.Duration) {
 	return least, most
 }
 
-// A target that does not say who it is is asked again, before the hub is.
+// A target that does not return its identity is asked again, before the hub is asked.
 func TestIdentityIsAskedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

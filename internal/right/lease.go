@@ -22,18 +22,18 @@ type leaseRecord struct {
 	lasts           time.Duration
 
 	known *coordinationv1.Lease // nil: there is none, as far as is known
-	since time.Time             // when it was first seen as it is
+	since time.Time             // when this version was first seen
 }
 
 func (l *leaseRecord) String() string {
 	return fmt.Sprintf("Lease %s/%s on the %s", l.namespace, l.name, l.server)
 }
 
-// judge decides whether the Lease, as it is known, may be taken or renewed.
+// judge decides whether the known version of the Lease may be taken or renewed.
 type judge func() (take bool, err error)
 
 // ask takes the Lease or renews it, and returns the time from which it lasts; zero
-// if it is not ours. What is ours is renewed without being read first.
+// if it is not ours. It renews our own Lease without reading it first.
 func (l *leaseRecord) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
 	if ours {
 		if from, err = l.write(ctx, claim()); !isOutdated(err) {
@@ -52,7 +52,7 @@ func (l *leaseRecord) ask(ctx context.Context, ours bool, claim func() *coordina
 	return from, err
 }
 
-// isOutdated holds for a write that rested on an older version of the Lease.
+// isOutdated reports whether a write was based on an older version of the Lease.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
@@ -70,8 +70,8 @@ func (l *leaseRecord) read(ctx context.Context) error {
 	return nil
 }
 
-// write returns when it began: the server cannot have done it earlier, so that a
-// count from then ends first.
+// write returns when it began. The server cannot have written earlier, so a period that
+// we count from then ends before the server's.
 func (l *leaseRecord) write(ctx context.Context, wanted *coordinationv1.Lease) (began time.Time, err error) {
 	began = time.Now()
 	var written *coordinationv1.Lease
@@ -87,7 +87,7 @@ func (l *leaseRecord) write(ctx context.Context, wanted *coordinationv1.Lease) (
 	return began, nil
 }
 
-// claim is the Lease as it is when we hold it. Its times are for readers.
+// claim returns the Lease with this process as its holder. Its times are informative.
 func (l *leaseRecord) claim() *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	wanted := l.known.DeepCopy()
@@ -107,7 +107,7 @@ func (l *leaseRecord) claim() *coordinationv1.Lease {
 	return wanted
 }
 
-// giveBack empties the holder, if it is us.
+// giveBack clears the holder, if it is this process.
 func (l *leaseRecord) giveBack(ctx context.Context) error {
 	for {
 		if err := l.read(ctx); err != nil {
@@ -142,8 +142,8 @@ func (l *leaseRecord) term() int32 {
 	return ptr.Deref(l.known.Spec.LeaseTransitions, 0)
 }
 
-// isFree holds for a Lease that may be taken: it has no holder, or its holder has
-// let its whole duration pass, by our clock, without renewing it.
+// isFree reports whether the Lease may be taken: it has no holder, or its holder has not
+// renewed it for its whole duration, by our clock.
 func (l *leaseRecord) isFree() bool {
 	if l.holder() == "" || l.isOurs() {
 		return true

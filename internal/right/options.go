@@ -13,7 +13,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// What Options without times have.
+// The defaults of the times in Options.
 const (
 	DefaultDuration      = 15 * time.Second
 	DefaultRenewDeadline = 10 * time.Second
@@ -21,17 +21,17 @@ const (
 	DefaultHeartbeat     = 20 * time.Second
 )
 
-// leastHeartbeat keeps the heartbeat from becoming a load.
+// leastHeartbeat limits the load of heartbeats on the hub.
 const leastHeartbeat = time.Second
 
-// LeaseOptions are how a process gets the right to act and keeps it.
+// LeaseOptions configure how a process acquires the right to act, and keeps it.
 type LeaseOptions struct {
 	// Elect has one of several replicas act: the holder of the Lease on the target.
 	// Without it a process acts without a Lease there.
 	Elect bool
-	// Duration is how long the Lease on the target lasts, RenewDeadline how long it
-	// may go without a renewal until this process writes no more, and RetryPeriod
-	// the interval of the renewals.
+	// Duration is how long the Lease on the target lasts, and RetryPeriod the interval
+	// of the renewals. After RenewDeadline without a renewal this process stops to
+	// write.
 	Duration, RenewDeadline, RetryPeriod time.Duration
 	// Heartbeat is the interval in which the Lease on the hub is renewed, which
 	// lasts four times as long.
@@ -41,10 +41,10 @@ type LeaseOptions struct {
 // AddFlags adds the flags with their defaults.
 func (l *LeaseOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.Elect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
-	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long a replica that is gone keeps the others from acting")
-	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the replica that acts tries to renew the Lease before it stops")
-	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often the Lease is asked for, or renewed")
-	flags.DurationVar(&l.Heartbeat, "heartbeat", DefaultHeartbeat, "how often to tell the hub that this cluster's agent lives")
+	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long other replicas wait for a replica that is gone")
+	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the acting replica tries to renew the Lease before it stops")
+	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often to try to acquire or renew the Lease")
+	flags.DurationVar(&l.Heartbeat, "heartbeat-interval", DefaultHeartbeat, "how often to renew the Lease on the hub, which shows that this cluster's agent lives")
 }
 
 // Validate reports every flag that cannot be used.
@@ -57,12 +57,12 @@ func (l *LeaseOptions) Validate() error {
 		failures = append(failures, errors.New("--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline"))
 	}
 	if l.Heartbeat < leastHeartbeat {
-		failures = append(failures, fmt.Errorf("--heartbeat: must be at least %s", leastHeartbeat))
+		failures = append(failures, fmt.Errorf("--heartbeat-interval: must be at least %s", leastHeartbeat))
 	}
 	return errors.Join(failures...)
 }
 
-// Options are the process that is to act, and the Leases that decide about it.
+// Options name the process that is to act, and the Leases that decide it.
 type Options struct {
 	LeaseOptions
 
@@ -73,7 +73,7 @@ type Options struct {
 	Target, Hub coordinationv1client.LeasesGetter
 	// TargetUID reads the UID of the target's namespace kube-system.
 	TargetUID func(ctx context.Context) (types.UID, error)
-	// Changed is called with every change, one after the other. It must not block.
+	// Changed is called with each change, one at a time. It must not block.
 	Changed func(Change)
 	Logger  logr.Logger
 }

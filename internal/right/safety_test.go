@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hostile is a server on bad days: it refuses, swallows, loses answers, is slow,
-// and has the process stopped before a request and after it.
+// hostile is an unreliable server: it refuses requests, drops them, loses answers, or is slow.
+// It also stops the process before or after a request.
 type hostile struct {
 	random *rand.Rand
 	server *server
@@ -32,15 +32,15 @@ func (h *hostile) request(ctx context.Context, _, _ string) (bool, error) {
 	case kind < 85:
 		<-ctx.Done()
 		return kind%2 == 0, ctx.Err()
-	case kind < 92: // slow, or stopped: the context is of no use
+	case kind < 92: // slow, or stopped: the context has no effect
 		pass(d)
 		return false, nil
 	}
 	return true, stopped(func() { pass(d) })
 }
 
-// Three replicas, which are started again when they end, at a target on bad days
-// and with a hub on bad days: at no time may two of them write to the target.
+// Three replicas with an unreliable target and an unreliable hub, which restart when they end:
+// at most one of them may write to the target at any time.
 func TestAtMostOneMayWrite(t *testing.T) {
 	const replicas = 3
 	for seed := range uint64(10) {
@@ -77,7 +77,7 @@ func TestAtMostOneMayWrite(t *testing.T) {
 	}
 }
 
-// shortTimes have little room between what a holder and a candidate count.
+// shortTimes leaves little room between the times of a holder and those of a candidate.
 func shortTimes(o *Options) {
 	o.Duration, o.RenewDeadline, o.RetryPeriod, o.Heartbeat = 2*time.Second, 1990*time.Millisecond, 300*time.Millisecond, time.Second
 }
@@ -91,9 +91,8 @@ func hasEnded(a *agent) bool {
 	}
 }
 
-// Threat A43 of the security specification: an agent looks at no clock but its own, and at
-// that one only for how much time has gone by. The clock of the holder is wrong, that of
-// the candidate is right.
+// Threat A43 of the security specification: an agent uses no clock but its own, and that one
+// only for durations. The holder's clock is wrong, and the candidate's is right.
 func TestAWrongClockTakesNoLease(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour, 10 * year, -10 * year} {
@@ -138,7 +137,7 @@ func TestAWrongClockTakesNoLease(t *testing.T) {
 	}
 }
 
-// skewed is a Lease as one writes it whose clock is wrong.
+// skewed is a Lease from a holder with a wrong clock.
 func skewed(holder string, lasts, skew time.Duration) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		l.Spec.HolderIdentity = &holder

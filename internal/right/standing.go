@@ -6,11 +6,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// standing is whether a process acts, which the keepers of both Leases decide.
+// standing records whether a process acts. The keepers of both Leases decide it.
 type standing struct {
 	changed func(Change)
 	logger  logr.Logger
-	acting  chan struct{} // closed when both Leases were had for the first time
+	acting  chan struct{} // closed when this process first held both Leases
 
 	mu      sync.Mutex
 	refused string // why the process must not act
@@ -19,11 +19,6 @@ type standing struct {
 	reporting sync.Mutex
 }
 
-func newStanding(options Options) *standing {
-	return &standing{changed: options.Changed, logger: options.Logger, acting: make(chan struct{})}
-}
-
-// act begins the right to act.
 func (s *standing) act() {
 	s.mu.Lock()
 	s.refused = ""
@@ -51,7 +46,7 @@ func (s *standing) refusal() string {
 	return s.refused
 }
 
-// end ends the right, before anything else learns it.
+// end ends the right before it reports that.
 func (s *standing) end(why error) {
 	if why == nil {
 		why = errEnded

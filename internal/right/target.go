@@ -12,9 +12,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// failuresOfTarget is how many renewals must fail until that is the target's
-// fault. One of them may have been our own: a process that was stopped meanwhile
-// finds that its request took too long.
+// failuresOfTarget is how many renewals must fail until the target counts as unreachable.
+// One failure may be our own: a process that was stopped meanwhile finds that its request
+// took too long.
 const failuresOfTarget = 2
 
 // targetKeeper keeps the Lease on the target.
@@ -22,9 +22,9 @@ type targetKeeper struct {
 	options  Options
 	standing *standing
 	lease    *leaseRecord
-	held     chan struct{} // closed when it was had for the first time
+	held     chan struct{} // closed when this process first held it
 
-	// Of the Lease as it was then, and must be ever after.
+	// Of the Lease at that time. They must never change.
 	uid  types.UID
 	term int32
 
@@ -50,7 +50,7 @@ func newTargetKeeper(options Options, standing *standing) *targetKeeper {
 	}
 }
 
-// keep asks for the Lease and renews it until the context ends or it is lost.
+// keep acquires the Lease and renews it until the context ends or it is lost.
 func (t *targetKeeper) keep(ctx context.Context) error {
 	for {
 		began := time.Now()
@@ -63,8 +63,8 @@ func (t *targetKeeper) keep(ctx context.Context) error {
 	}
 }
 
-// step is one request for the Lease. Two of them have room before the renewal
-// is overdue, be it that the target swallows both.
+// step sends one request for the Lease. The time limit leaves room for two before the
+// renewal is overdue, even if the target answers neither.
 func (t *targetKeeper) step(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, (t.options.RenewDeadline-t.options.RetryPeriod)/failuresOfTarget)
 	defer cancel()
@@ -93,8 +93,8 @@ func (t *targetKeeper) isHeld() bool {
 	}
 }
 
-// mayTake finds out whether another process has, or has had, what was ours. A Lease
-// that is gone may be that of another cluster at the same address.
+// mayTake reports whether the Lease may be taken. It returns ErrLost if another process
+// has, or has had, our Lease. A missing Lease may mean another cluster at the same address.
 func (t *targetKeeper) mayTake() (bool, error) {
 	if !t.isHeld() {
 		return t.lease.isFree(), nil
@@ -108,7 +108,7 @@ func (t *targetKeeper) mayTake() (bool, error) {
 	return true, nil
 }
 
-// failed records that a request failed. Of those in a row the first is logged.
+// failed records that a request failed. It logs only the first of consecutive failures.
 func (t *targetKeeper) failed(err error) {
 	first, lost := t.fail(err)
 	if first {
@@ -120,7 +120,8 @@ func (t *targetKeeper) failed(err error) {
 	}
 }
 
-// fail reports whether this is the first failure, and whether the target is lost by it.
+// fail counts the failure. It reports whether it is the first one, and whether it makes the
+// target lost.
 func (t *targetKeeper) fail(err error) (first, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +139,7 @@ func (t *targetKeeper) answered() {
 	t.failures = 0
 }
 
-// succeeded records since when the Lease is ours, or is so again.
+// succeeded records the time since which the Lease is ours.
 func (t *targetKeeper) succeeded(from time.Time) {
 	if t.succeed(from) {
 		t.options.Logger.Info("the target is back")
@@ -151,7 +152,7 @@ func (t *targetKeeper) succeeded(from time.Time) {
 	}
 }
 
-// succeed reports whether the target is back by this.
+// succeed records the success, and reports whether the target is back.
 func (t *targetKeeper) succeed(from time.Time) (back bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +161,7 @@ func (t *targetKeeper) succeed(from time.Time) (back bool) {
 	return back
 }
 
-// check is nil if something may be written to the target now.
+// check returns nil if this process may write to the target now.
 func (t *targetKeeper) check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,15 +169,15 @@ func (t *targetKeeper) check() error {
 	case !t.isOverdueLocked():
 		return nil
 	case t.lost != nil:
-		// The cause was logged, and is neither wrapped nor repeated: what looks like a
-		// connection that was reset, be it by its text, is tried again by client-go, and
-		// would be until the target is back, with what it was to do long ago.
+		// The cause was logged, and is neither wrapped nor repeated. client-go repeats a
+		// request whose error looks like a reset connection, even by its text. It would
+		// do so until the target is back, and then send outdated writes.
 		return ErrTargetUnreachable
 	}
 	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
 }
 
-// isOverdueLocked is decided by the monotonic clock.
+// isOverdueLocked uses the monotonic clock.
 func (t *targetKeeper) isOverdueLocked() bool {
 	return time.Since(t.renewed) >= t.options.RenewDeadline
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// takenBy is what the Lease is when another one has come to it.
+// takenBy is the Lease after another agent has taken it.
 func takenBy(holder string) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		heldBy(holder)(l)
@@ -23,7 +23,7 @@ func takenBy(holder string) func(*coordinationv1.Lease) {
 	}
 }
 
-// The target is away for ten minutes, and something may have happened meanwhile.
+// The target is unreachable for ten minutes, and its state may change meanwhile.
 func TestUnreachableTarget(t *testing.T) {
 	for name, test := range map[string]struct {
 		why       string
@@ -111,7 +111,7 @@ func TestUnreachableTarget(t *testing.T) {
 	}
 }
 
-// A target that is away only briefly is no news.
+// A short outage of the target has no effect.
 func TestBriefOutageOfTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -130,7 +130,7 @@ func TestBriefOutageOfTheTarget(t *testing.T) {
 	})
 }
 
-// A renewal whose answer is lost was made: the next one rests on it.
+// A renewal whose answer is lost took effect: the next one builds upon it.
 func TestLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -160,13 +160,13 @@ func losesEveryThird(verb string) func(context.Context, string, string) (bool, e
 	}
 }
 
-// The process is stopped (SIGSTOP) for an hour in the middle of a renewal, and
-// goes on: before it has learned anything it knows that it may not write. It
-// does not take its own sleep for the target's.
+// The process is stopped (SIGSTOP) for an hour in the middle of a renewal, and continues.
+// Before any answer arrives, it knows that it may not write. It does not take its own pause
+// for an outage of the target.
 func TestStoppedProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		why    string
-		before bool // the request was not sent
+		before bool // before the request was sent
 		taken  bool
 	}{
 		"before the renewal was sent": {before: true, taken: true, why: "It finds that another one has the Lease."},
@@ -183,7 +183,7 @@ func TestStoppedProcess(t *testing.T) {
 				if !test.before {
 					return true, stopped(func() { <-goOn })
 				}
-				<-goOn // the end of the context is not looked at
+				<-goOn // ignores the end of the context
 				return false, context.DeadlineExceeded
 			})
 			sleep(DefaultRenewDeadline - 1)
@@ -198,7 +198,7 @@ func TestStoppedProcess(t *testing.T) {
 			if test.taken {
 				w.target.edit(t, targetLease, takenBy("them"))
 			}
-			answer := make(chan struct{}) // to what it asks next
+			answer := make(chan struct{}) // to its next request
 			w.target.setWeather(func(context.Context, string, string) (bool, error) {
 				<-answer
 				return false, nil
@@ -222,9 +222,8 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// Whoever is told that the target is unreachable must not take it for a connection
-// that was reset: client-go would try again until the target is back, and then do
-// what was decided long ago.
+// The error for an unreachable target must not look like a reset connection. client-go would
+// retry until the target is back, and then make an outdated write.
 func TestUnreachableIsNoReset(t *testing.T) {
 	lost := &targetKeeper{options: Options{}.withDefaults(), lost: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
 	err := lost.check()

@@ -20,7 +20,7 @@ type Tenure struct {
 // New makes a Tenure, which grants nothing before Run is called.
 func New(options Options) *Tenure {
 	options = options.withDefaults()
-	t := &Tenure{options: options, standing: newStanding(options)}
+	t := &Tenure{options: options, standing: &standing{changed: options.Changed, logger: options.Logger, acting: make(chan struct{})}}
 	if options.Elect {
 		t.target = newTargetKeeper(options, t.standing)
 	}
@@ -28,8 +28,8 @@ func New(options Options) *Tenure {
 	return t
 }
 
-// Run asks for the Leases and keeps them until the context ends. When no write can
-// follow any more, it releases them. It ends early, with ErrLost, when one is lost.
+// Run acquires the Leases and keeps them until the context ends. It releases them when no
+// further write is possible. If one is lost, it returns ErrLost early.
 func (t *Tenure) Run(ctx context.Context) error {
 	loops, loopsCtx := errgroup.WithContext(ctx)
 	keep := func(loop func(context.Context) error) {
@@ -48,9 +48,8 @@ func (t *Tenure) Run(ctx context.Context) error {
 	return err
 }
 
-// Wait waits until this process may act for the first time. It returns an error
-// only if the context ends before, and when the Leases were lost it returns no
-// earlier than that.
+// Wait waits until this process may act for the first time. It returns an error only when
+// the context ends. If the Leases are lost before, it also waits for that.
 func (t *Tenure) Wait(ctx context.Context) error {
 	select {
 	case <-t.standing.acting:
@@ -64,9 +63,9 @@ func (t *Tenure) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Target is nil if something may be written to the target now. If not, its error
-// wraps ErrTargetUnreachable or ErrNotActing. It reads the clock on each call: a
-// process that was stopped and goes on has the right answer at once.
+// Target returns nil if this process may write to the target now. Otherwise the error
+// wraps ErrTargetUnreachable or ErrNotActing. It reads the clock on each call, so that
+// the answer is right at once after the process was stopped and resumed.
 func (t *Tenure) Target() error {
 	if err := t.Hub(); err != nil || t.target == nil {
 		return err
@@ -74,8 +73,8 @@ func (t *Tenure) Target() error {
 	return t.target.check()
 }
 
-// Hub is nil if something may be written to the hub, whether it answers or not. If
-// not, its error wraps ErrNotActing.
+// Hub returns nil if this process may write to the hub, whether it answers or not.
+// Otherwise the error wraps ErrNotActing.
 func (t *Tenure) Hub() error {
 	if err := t.standing.ended(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotActing, err)
@@ -91,18 +90,18 @@ func (t *Tenure) Hub() error {
 	return fmt.Errorf("%w: it waits for its Leases", ErrNotActing)
 }
 
-// Grace is how long a pass that is under way may go on when the right has ended.
+// Grace is how long a running pass may continue after the right has ended.
 func (t *Tenure) Grace() time.Duration {
 	const most = 4 * time.Second
 	return min(most, (t.options.Duration-t.options.RenewDeadline)*4/5)
 }
 
-// Refusal is why this agent must not act, "DuplicateAgent: ...", and is empty if it
-// acts or only waits for its turn.
+// Refusal returns why this agent must not act, "DuplicateAgent: ...". It is empty if the
+// agent acts or only waits for its turn.
 func (t *Tenure) Refusal() string { return t.standing.refusal() }
 
-// giveBack spares the next agent the wait. A Lease on the target is kept when
-// another one was lost: passes are under way still.
+// giveBack releases the Leases, so that the next agent need not wait. The Lease on the
+// target is not released if the other one was lost: passes are still running.
 func (t *Tenure) giveBack(ctx context.Context, why error) {
 	const timeout = 5 * time.Second // the process is about to be killed
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -117,6 +116,6 @@ func (t *Tenure) giveBack(ctx context.Context, why error) {
 
 func (t *Tenure) leave(ctx context.Context, l *leaseRecord) {
 	if err := l.giveBack(ctx); err != nil {
-		t.options.Logger.Error(err, "a Lease was not given back, and lasts until it expires")
+		t.options.Logger.Error(err, "a Lease was not released, and lasts until it expires")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// What the Leases say, and that they are given back.
+// The content of the Leases, and their release.
 func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -59,8 +59,8 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// What an agent asks for at rest: renewals, and nothing else. Those on the hub are
-// not in step with those of other agents.
+// The requests of an agent at rest are renewals only. Those on the hub are not synchronized
+// with those of other agents.
 func TestWritesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -81,8 +81,7 @@ func TestWritesAtRest(t *testing.T) {
 	})
 }
 
-// Of two replicas one acts; the other one does when the first has gone, both
-// Leases at once.
+// One of two replicas acts. After its end, the other one takes over both Leases at once.
 func TestReplicas(t *testing.T) {
 	for name, test := range map[string]struct {
 		why         string
@@ -141,7 +140,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// Without a Lease on the target the one on the hub is needed still.
+// Without a Lease on the target, the one on the hub is still required.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -24,13 +24,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// The Leases of the tests, and the target that they are about.
+// The Leases of the tests, and their target.
 const (
 	cluster     = "c"
 	hubLease    = "krake-cluster-" + cluster
 	targetLease = "krake-agent-" + cluster
 	ourTarget   = types.UID("this target")
-	ours        = "agent" // the identity of the agent that a test is about
+	ours        = "agent" // the identity of the agent under test
 )
 
 var (
@@ -38,14 +38,13 @@ var (
 	leases     = coordinationv1.Resource("leases")
 )
 
-// server has Leases as an API server has them: who writes names the version that
-// the write rests on.
+// server stores Leases as an API server does: a write names the version on which it is based.
 type server struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*coordinationv1.Lease
 	next  int
-	// weather says what becomes of a request: that of whom, and which. Its error
-	// is what the request fails with; if only the answer is lost, it has its effect.
+	// weather determines the fate of a request, by its sender and verb. Its error is the error
+	// of the request. With answerOnly, the request takes effect and only its answer is lost.
 	weather func(ctx context.Context, identity, verb string) (answerOnly bool, err error)
 	written int
 	asked   []time.Time
@@ -66,7 +65,7 @@ func (l link) Leases(namespace string) coordinationv1client.LeaseInterface {
 	return client{link: l, namespace: namespace}
 }
 
-// client is what the agent uses of the interface.
+// client is the part of the interface that the agent uses.
 type client struct {
 	coordinationv1client.LeaseInterface
 	link
@@ -106,8 +105,8 @@ func (c client) request(ctx context.Context, verb string, do func() (*coordinati
 	return found, cmp.Or(err, failure)
 }
 
-// stopped is no error: the process is stopped after its request had its effect,
-// and reads the answer when it goes on.
+// stopped is no failure: the process stops after its request took effect, and reads the answer
+// when it continues.
 type stopped func()
 
 func (stopped) Error() string { return "stopped" }
@@ -159,7 +158,7 @@ func (s *server) writes() int {
 	return s.written
 }
 
-// requests gives when each request was made.
+// requests returns the times of all requests.
 func (s *server) requests() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +169,7 @@ func keyOf(l *coordinationv1.Lease) types.NamespacedName {
 	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
 }
 
-// edit is what an administrator or another agent does.
+// edit changes a Lease as an administrator or another agent.
 func (s *server) edit(t *testing.T, name string, how func(*coordinationv1.Lease)) {
 	t.Helper()
 	found, err := s.get(application.AgentsNamespace, name)
@@ -212,7 +211,7 @@ func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (
 	s.weather = w
 }
 
-// down refuses all requests; swallowing never answers; clear does.
+// down refuses all requests. swallowing never answers them. clear answers them.
 func (s *server) down() {
 	s.setWeather(func(context.Context, string, string) (bool, error) { return false, errRefused })
 }
@@ -224,7 +223,7 @@ func (s *server) swallowing() {
 	})
 }
 
-// cut lets no request of one agent through: it was killed.
+// cut drops all requests of one agent, as if it was killed.
 func (s *server) cut(identity string) {
 	s.setWeather(func(ctx context.Context, by, _ string) (bool, error) {
 		if by != identity {
@@ -311,13 +310,13 @@ func (a *agent) checkTold(t *testing.T, want ...string) {
 	}
 }
 
-// end asks the agent to end, and gives what its Run returns.
+// end asks the agent to end, and returns the result of its Run.
 func (a *agent) end() error {
 	a.stop()
 	return <-a.ended
 }
 
-// awaitLoss fails if Run does not end by ErrLost.
+// awaitLoss fails unless Run ends with ErrLost.
 func (a *agent) awaitLoss(t *testing.T) {
 	t.Helper()
 	select {
@@ -330,7 +329,7 @@ func (a *agent) awaitLoss(t *testing.T) {
 	}
 }
 
-// awaitActing gives how long it took until the agent acts; 0 is at once.
+// awaitActing returns the time until the agent acts. 0 means at once.
 func (a *agent) awaitActing(t *testing.T, most time.Duration) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most+1)
@@ -342,8 +341,8 @@ func (a *agent) awaitActing(t *testing.T, most time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// stands says what the agent may do: "acts", "unreachable" or "does not act", and
-// fails if the hub's answer does not fit.
+// stands returns what the agent may do: "acts", "unreachable" or "does not act". It fails if
+// the hub's answer does not match.
 func (a *agent) stands() string {
 	err := a.Target()
 	switch {
@@ -357,24 +356,22 @@ func (a *agent) stands() string {
 	return fmt.Sprintf("target: %v, hub: %v", err, a.Hub())
 }
 
-// How long a request that failed is waited with at most, and the next heartbeat.
+// The longest waits for a failed request, and for the next heartbeat.
 const (
 	retryMost   = time.Duration((1 + hubRetrySpread) * float64(hubRetry))
 	longestBeat = DefaultHeartbeat * 11 / 10
 )
 
-// inBubble runs a subtest in a bubble of synctest.
 func inBubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// sleep lets everything happen that is due within d.
+// sleep runs everything that is due within d.
 func sleep(d time.Duration) {
 	pass(d)
 	synctest.Wait()
 }
 
-// pass lets time pass.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble of synctest nobody sleeps
+	time.Sleep(d) //nolint:forbidigo // in a bubble of synctest the wait is not real
 }

@@ -85,7 +85,7 @@ const (
 	maxWarning  = 250
 )
 
-// told returns the warnings within these bounds.
+// told returns the warnings within these limits.
 func told(warnings []string) []string {
 	var texts []string
 	for i, warning := range warnings {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"github.com/krake-observer/krake-observer/internal/filter"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -82,16 +83,11 @@ func (a *authority) denied(ctx context.Context, user authenticationv1.UserInfo, 
 }
 
 func (a *authority) review(ctx context.Context, user authenticationv1.UserInfo, asked grant) (bool, error) {
-	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-	for key, values := range user.Extra {
-		extra[key] = authorizationv1.ExtraValue(values)
+	spec := filter.ReviewOf(user)
+	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
 	}
-	answer, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
-		},
-	}}, metav1.CreateOptions{})
+	answer, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		reviews.WithLabelValues("error").Inc()

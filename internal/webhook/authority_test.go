@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// asked has the rights that were asked for: "anna: create configmaps demo/".
+// asked has the rights that were reviewed: "anna: create configmaps demo/".
 type asked struct {
 	mu    sync.Mutex
 	texts []string
@@ -83,9 +83,9 @@ func TestForbidden(t *testing.T) {
 	}, causesOf(&response.AdmissionResponse))
 }
 
-// In strict mode an Application is its account's, named or not: its user must have
-// the right to act as that, and may then write what hands out rights, for the API
-// server looks at those of the account.
+// In strict mode an Application belongs to its account, named or not. Its user must have the
+// right to act as the account, and may then write objects that grant rights. The API server
+// checks those against the account's own rights.
 func TestRequiredAccount(t *testing.T) {
 	const bare = `
 metadata: {name: app, annotations: {krake.dev/application: v1}}
@@ -112,7 +112,7 @@ data: {spec.manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"}
 		{"who may not act as the named one", true, named, "builder", fmt.Sprintf(refused, "builder", "")},
 		{"nor without strict mode", false, named, "builder", fmt.Sprintf(refused, "builder", "")},
 		{"without it the agent hands out no rights", false, bare, "",
-			`Application "app" is invalid: data.spec.manifest[0].kind: Forbidden: an agent that creates a Role hands out its own rights`},
+			`Application "app" is invalid: data.spec.manifest[0].kind: Forbidden: an agent that creates a Role grants its own rights`},
 	} {
 		h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
 			about := review.Spec.ResourceAttributes
@@ -129,9 +129,8 @@ data: {spec.manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"}
 	}
 }
 
-// The API server is asked about the user of the request, with all that it told of
-// that user, and not again within the time that an answer is good for; a refusal
-// is good for nothing.
+// The API server reviews the user of the request, with all attributes from the request. It is
+// not asked again while an answer is valid. A refusal is not cached.
 func TestReviews(t *testing.T) {
 	var asked asked
 	allow := true
@@ -171,7 +170,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// Nobody is let in because nobody could be asked.
+// If the rights cannot be reviewed, the request is refused.
 func TestReviewsThatFail(t *testing.T) {
 	h := newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return true, errors.New("no answer") })
 	response := ask(t, h, anna, twoKinds)
@@ -180,7 +179,8 @@ func TestReviewsThatFail(t *testing.T) {
 	}
 }
 
-// What is wrong is told at once, whoever finds it, and nobody is asked for rights then.
+// All mistakes are reported at once, whichever check finds them, and then no rights are
+// reviewed.
 func TestEverythingThatIsWrong(t *testing.T) {
 	var asked asked
 	h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) { asked.note(review); return false, nil })
@@ -202,7 +202,7 @@ data:
 	check.Empty(t, "asked", asked.texts)
 }
 
-// An agent writes status, and is asked for no rights.
+// An agent writes status, and no rights are reviewed.
 func TestAgentThatMeetsTheWebhook(t *testing.T) {
 	h := newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return false, nil })
 	agent := authenticationv1.UserInfo{Username: "system:serviceaccount:krake-agents:local"}

@@ -20,8 +20,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/latency/workload"
 )
 
-// BenchmarkHandle answers the review of a creation, from body to body, with the
-// rights in the cache.
+// BenchmarkHandle answers the review of a creation, from body to body, with the rights in the
+// cache.
 func BenchmarkHandle(b *testing.B) {
 	for _, size := range []int{10 << 10, 100 << 10, 250 << 10} {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {

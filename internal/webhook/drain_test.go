@@ -10,8 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// A server that is to stop goes on answering, and gives up its connections with
-// the answers.
+// A server that stops still answers, and closes its connections with the answers.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	d := &drain{next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -40,7 +39,7 @@ func TestDrain(t *testing.T) {
 	}
 	told := time.Now()
 	stop()
-	for !closes() { // it is told a moment later
+	for !closes() { // the signal arrives a moment later
 		if time.Since(told) > drainTime {
 			t.Fatal("a connection is kept at the end")
 		}
@@ -50,7 +49,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A server that fails by itself is not waited for.
+// A server that fails ends without waiting.
 func TestDrainOfWhatFails(t *testing.T) {
 	d := &drain{}
 	begin := time.Now()

@@ -17,9 +17,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whoever reaches the port can send what it likes. There is an answer to
-// everything, and no panic: with a patch that fits, and with none the second
-// time, or with a reason.
+// A client that reaches the port can send anything. Each request gets an answer without a
+// panic: a matching patch, none the second time, or a reason.
 func FuzzHandler(f *testing.F) {
 	for _, body := range startingReviews(f) {
 		f.Add(body)
@@ -34,7 +33,7 @@ func FuzzHandler(f *testing.F) {
 			}
 			return
 		}
-		if response.UID != sent.Request.UID && (response.UID != "" || response.Allowed) { // of what was no review the UID is not known
+		if response.UID != sent.Request.UID && (response.UID != "" || response.Allowed) { // the UID of an invalid review is unknown
 			t.Errorf("the answer is to %q: %+v", response.UID, response)
 		}
 		if !response.Allowed {
@@ -62,8 +61,8 @@ func answerTo(t *testing.T, webhook http.Handler, body []byte) *admissionv1.Admi
 	return review.Response
 }
 
-// isSentByServer tells if an API server could have written the object: each
-// field once, in its own case, and all of it text.
+// isSentByServer reports whether an API server could have written the object: each field once,
+// in its exact case, and all of it valid UTF-8.
 func isSentByServer(object []byte) bool {
 	if len(object) == 0 || bytes.Equal(object, []byte("null")) {
 		return true
@@ -73,7 +72,7 @@ func isSentByServer(object []byte) bool {
 	return err == nil && len(strict) == 0 && utf8.Valid(object)
 }
 
-// checkSecondAnswer applies the patch, and sends what comes of it.
+// checkSecondAnswer applies the patch, and sends the result.
 func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.AdmissionReview, response *admissionv1.AdmissionResponse) {
 	t.Helper()
 	if len(response.Patch) == 0 {
@@ -87,8 +86,8 @@ func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.Admi
 	}
 }
 
-// startingReviews are what a fuzzer starts from: creations, updates, what is no
-// ConfigMap, and what is no review.
+// startingReviews are the seeds of the fuzzer: creations, updates, objects that are no
+// ConfigMaps, and bodies that are no reviews.
 func startingReviews(f *testing.F) [][]byte {
 	f.Helper()
 	const created = `{metadata: {name: app, annotations: {krake.dev/application: v1}}, data: {spec.manifest: '` + manifestOne + `'}}`

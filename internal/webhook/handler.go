@@ -134,7 +134,7 @@ func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, form
 	}
 	refs, refusals = h.scope.Confine(home, wanted)
 	refusals = mutate.Relocate(append(refusals, h.unfetchable(prepared)...), prepared.Spec)
-	former, _ = h.scope.Confine(home, formerly) // the rights to objects out of its reach are asked for all the same
+	former, _ = h.scope.Confine(home, formerly) // the rights to objects out of its reach are still checked
 	for i, object := range wanted {
 		if object.Guessed && h.scope == mutate.ClusterScope {
 			refs[i].Namespace = "" // the kind may be cluster-scoped
@@ -154,7 +154,7 @@ func (h *handler) unfetchable(prepared *mutate.Prepared) field.ErrorList {
 		"nothing is fetched from URLs here: put the text, or the archive, in its place, or have an administrator start webhook and agents in strict mode with --url-sources and --url-source-hosts")}
 }
 
-// answerAgent admits what an agent writes of its own.
+// answerAgent admits the writes of agents to their own fields.
 func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.ConfigMap, cluster string) admission.Response {
 	if request.Operation != admissionv1.Update {
 		return invalid(request.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(application.FormatAnnotation),

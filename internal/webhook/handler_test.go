@@ -30,17 +30,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// post sends a review to the webhook as the API server does, and gives its answer.
+// post sends a review to the webhook as the API server does, and returns its answer.
 func post(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return answerTo(t, &admission.Webhook{Handler: newTestHandler(everybody)}, body)
 }
 
-// everybody may do everything.
+// everybody grants every right.
 func everybody(*authorizationv1.SubjectAccessReview) (bool, error) { return true, nil }
 
-// newTestHandler answers for a hub with a few kinds, where rights are as may says.
-// (What a real API server says of rights is tested in test/admission.)
+// newTestHandler answers for a hub with a few kinds, where may decides about rights.
+// (test/admission tests the rights of a real API server.)
 func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)) *handler {
 	reviewer := &fakeauthorization.FakeAuthorizationV1{Fake: &clienttesting.Fake{}}
 	reviewer.AddReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -77,7 +77,7 @@ func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse 
 	return post(t, bodyOf(t, request))
 }
 
-// bodyOf is the body of the review of a request.
+// bodyOf returns the body of the review of a request.
 func bodyOf(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{
@@ -87,7 +87,7 @@ func bodyOf(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
 	return body
 }
 
-// raw reads an object from YAML; it is nil where there is no text.
+// raw returns the JSON of a YAML text, or nil without a text.
 func raw(t testing.TB, text string) []byte {
 	t.Helper()
 	if text == "" {
@@ -98,7 +98,7 @@ func raw(t testing.TB, text string) []byte {
 	return object
 }
 
-// patched is what the API server makes of an object with the answer.
+// patched applies the answer to an object as the API server does.
 func patched(t *testing.T, object []byte, response *admissionv1.AdmissionResponse) []byte {
 	t.Helper()
 	if !response.Allowed {
@@ -116,7 +116,7 @@ func patched(t *testing.T, object []byte, response *admissionv1.AdmissionRespons
 	return after
 }
 
-// operations are those of a patch, without the values: "add /data/status".
+// operations returns the operations of a patch, without the values: "add /data/status".
 func operations(t *testing.T, patch []byte) []string {
 	t.Helper()
 	if len(patch) == 0 {
@@ -141,7 +141,7 @@ const (
 	appliedTwo = `[{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"config"}}]`
 )
 
-// computed are the data that come of manifestOne.
+// computed are the computed data of manifestOne.
 const computed = `
 data:
   spec.manifest: '` + manifestOne + `'
@@ -149,8 +149,8 @@ data:
   status.last_applied_manifest: '` + appliedOne + `'
 `
 
-// published is what is stored of an Application with manifestOne that its agent
-// has carried out.
+// published are the stored data of an Application with manifestOne that its agent has carried
+// out.
 const published = `
 apiVersion: v1
 kind: ConfigMap
@@ -169,8 +169,8 @@ data:
   inventory.local: '[{"apiVersion":"v1","kind":"ConfigMap","namespace":"demo","name":"config"}]'
 `
 
-// What becomes of an object, and by which operations: those that are needed and
-// no others, and they fit the object as the API server sent it.
+// The result for each object, with the operations: only the required ones, which match the
+// object as the API server sent it.
 func TestPatch(t *testing.T) {
 	cases := []struct {
 		name           string
@@ -317,7 +317,7 @@ metadata:
 			after := patched(t, object, response)
 			check.Equal(t, "object", decoded(t, raw(t, cmp.Or(c.want, c.object))), decoded(t, after))
 			check.Equal(t, "operations", c.operations, operations(t, response.Patch))
-			// Admission may ask twice: the second time there is nothing to add.
+			// Admission may call twice: the second call adds nothing.
 			if again := review(t, after, stored); len(again.Patch) > 0 || !again.Allowed {
 				t.Errorf("asked again, the answer is %v, %s", again.Allowed, again.Patch)
 			}
@@ -332,8 +332,8 @@ func decoded(t *testing.T, text []byte) any {
 	return value
 }
 
-// "data" is added as a whole where there is none: a path below it would be
-// answered by a 500.
+// "data" is added as a whole if it is missing: the API server would answer a path below it
+// with a 500.
 func TestDifferenceWithoutData(t *testing.T) {
 	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
 	after := before.DeepCopy()
@@ -349,7 +349,7 @@ func TestDifferenceWithoutData(t *testing.T) {
 	}
 }
 
-// The namespace is that of the request: at a creation the object need not say it.
+// The namespace is that of the request: at a creation, the object may omit it.
 func TestNamespaceOfTheRequest(t *testing.T) {
 	object := raw(t, `
 metadata: {name: app, annotations: {krake.dev/application: v1}}
@@ -358,7 +358,7 @@ data: {spec.manifest: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, nam
 	patched(t, object, review(t, object, nil))
 }
 
-// A refusal is a 422 that names each place, so that kubectl shows them all.
+// A refusal is a 422 that names each place, so that kubectl prints them all.
 func TestRefusal(t *testing.T) {
 	cases := []struct {
 		name           string
@@ -402,7 +402,7 @@ data:
 	}
 }
 
-// causesOf are the causes of a refusal, with their types.
+// causesOf returns the causes of a refusal, with their types.
 func causesOf(response *admissionv1.AdmissionResponse) []string {
 	var causes []string
 	for _, cause := range response.Result.Details.Causes {
@@ -411,7 +411,7 @@ func causesOf(response *admissionv1.AdmissionResponse) []string {
 	return causes
 }
 
-// What is legal, but hardly meant, is let through and said.
+// Legal but suspicious input produces a warning.
 func TestWarnings(t *testing.T) {
 	object := raw(t, `
 metadata: {name: app, annotations: {krake.dev/application: v1}}
@@ -427,7 +427,7 @@ data:
 	check.Equal(t, "warnings", want, response.Warnings)
 }
 
-// That a hold is past is told by the webhook's clock.
+// The webhook's clock decides whether a hold is past.
 func TestHoldThatIsPast(t *testing.T) {
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	held := raw(t, strings.Replace(published, "application: v1", `application: v1, krake.dev/hold-until: "2026-01-02T12:00:00Z"`, 1))
@@ -449,7 +449,7 @@ func TestHoldThatIsPast(t *testing.T) {
 	}
 }
 
-// What cannot be read is answered by a 400, and never by a panic.
+// An undecodable request gets a 400, and never causes a panic.
 func TestGarbage(t *testing.T) {
 	good := raw(t, published)
 	cases := []struct {

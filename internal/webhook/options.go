@@ -46,10 +46,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Metrics.AddFlags(flags, "0")
 	o.Certificates.AddFlags(flags)
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
-		"strict mode, on webhook and agents alike: an Application is carried out as a ServiceAccount of its namespace only, "+
-			application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none, and its user must have the right to act as it")
+		"strict mode, to set on webhook and agents alike: agents write as a ServiceAccount of the Application's namespace only, "+
+			application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none; the user must have the right to act as that account")
 	flags.BoolVar(&o.URLSources, "url-sources", false,
-		"admit Applications whose template or archive is behind a URL, which the agents fetch that have --url-source-hosts; wants --require-service-account")
+		"admit Applications with the URL of a template or archive, which agents with --url-source-hosts fetch; requires --require-service-account")
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
@@ -62,7 +62,7 @@ func (o *Options) Validate() error {
 		failures = append(failures, fmt.Errorf("--port: %d is no port", o.Port))
 	}
 	if o.URLSources && !o.RequireServiceAccount {
-		failures = append(failures, errors.New("--url-sources: nobody looks at what is behind a URL but the API server, at the rights of the ServiceAccount: add --require-service-account"))
+		failures = append(failures, errors.New("--url-sources: only the API server checks the content of a URL, by the rights of the ServiceAccount: add --require-service-account"))
 	}
 	return errors.Join(failures...)
 }

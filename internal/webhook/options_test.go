@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// parse reads a command line; the defaults are valid.
+// parse parses a command line. The defaults are valid.
 func parse(t *testing.T, arguments ...string) *Options {
 	t.Helper()
 	var options Options
@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		{"no port, which would be a random one", []string{"--port=0"}, []string{"--port: 0 is no port"}},
 		{"a port that is too large", []string{"--port=65536"}, []string{"--port: 65536 is no port"}},
 		{"what certificates cannot do with", []string{"--secret=", "--certificate-validity=0s"}, []string{
-			"--secret: must not be empty", "--certificate-validity: 0s is no time to live",
+			"--secret: must not be empty", "--certificate-validity: 0s must be more than 0",
 		}},
 		{"a level that does not exist", []string{"--log-level=loud"}, []string{`--log-level: slog: level string "loud": unknown name`}},
 	}

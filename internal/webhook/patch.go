@@ -16,9 +16,9 @@ import (
 
 var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, finalizers and data, which no patch says: this is a bug of the webhook")
 
-// difference answers with the JSON patch between two ConfigMaps, with one operation for
-// each key that differs, of the labels, finalizers and data that the webhook writes. To
-// compare the encoded ConfigMaps would take a tenth of the time that the webhook computes.
+// difference answers with the JSON patch between two ConfigMaps. It compares the labels,
+// finalizers and data that the webhook writes, with one operation for each key that
+// differs. Comparing the encoded ConfigMaps would take a tenth of the webhook's time.
 func difference(before, after *corev1.ConfigMap) admission.Response {
 	if !equality.Semantic.DeepEqual(withoutOurs(before), withoutOurs(after)) {
 		return admission.Errored(http.StatusInternalServerError, errUnpatchable)

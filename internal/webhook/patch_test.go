@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whatever the webhook makes of whatever it is given: the patch leads there.
+// For any change by the webhook, the patch leads to its result.
 func TestDifference(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -24,7 +24,7 @@ func TestDifference(t *testing.T) {
 		response := difference(before, after)
 		check.Must(t, response.Complete(admission.Request{}))
 		object, want := marshalled(t, before), marshalled(t, after)
-		var got corev1.ConfigMap // without what is empty
+		var got corev1.ConfigMap // without empty fields
 		check.Must(t, json.Unmarshal(patched(t, object, &response.AdmissionResponse), &got))
 		if diff := cmp.Diff(decoded(t, want), decoded(t, marshalled(t, &got))); diff != "" {
 			t.Fatalf("from %s by %s (-want +got):\n%s", object, response.Patch, diff)
@@ -56,7 +56,7 @@ func marshalled(t *testing.T, cm *corev1.ConfigMap) []byte {
 	return text
 }
 
-// What the patch would not say is not lost in silence.
+// A change that the patch cannot express is an error.
 func TestDifferenceBeyond(t *testing.T) {
 	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
 	for name, change := range map[string]func(*corev1.ConfigMap){

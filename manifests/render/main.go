@@ -41,7 +41,7 @@ func run(arguments []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("%q: there are no arguments but flags", flags.Arg(0))
+		return fmt.Errorf("%q: no arguments are accepted, only flags", flags.Arg(0))
 	}
 	text, err := render(*overlay, *name)
 	if err != nil {
@@ -56,7 +56,7 @@ func render(overlay, name string) ([]byte, error) {
 	const root = "/"
 	folder := path.Join("overlays", overlay)
 	if _, err := fs.Stat(manifests.Files, path.Join(folder, "kustomization.yaml")); err != nil {
-		return nil, fmt.Errorf("--overlay: manifests/%s is none: %w", folder, err)
+		return nil, fmt.Errorf("--overlay: manifests/%s is not an overlay: %w", folder, err)
 	}
 	files, err := inMemory()
 	if err != nil {
@@ -86,8 +86,8 @@ func render(overlay, name string) ([]byte, error) {
 	return built.AsYaml()
 }
 
-// inMemory gives the embedded files, which need no checkout, and so are the same
-// wherever this is called.
+// inMemory returns the embedded files. They need no checkout, so the result does not depend
+// on the working directory.
 func inMemory() (filesys.FileSystem, error) {
 	files := filesys.MakeFsInMemory()
 	err := fs.WalkDir(manifests.Files, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// What is rendered is what kubectl makes of the same folder.
+// The rendered output equals that of kubectl for the same folder.
 func TestRenderIsWhatKubectlBuilds(t *testing.T) {
 	binaries, err := cluster.Build(t.Context(), io.Discard)
 	if err != nil {
@@ -57,14 +57,14 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// What is mistyped is said, and nothing is printed that somebody might apply.
+// A mistyped argument is an error, and nothing is printed that an administrator might apply.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		why       string
 		arguments []string
 		want      string
 	}{
-		{"an overlay that there is not", []string{"--overlay", "west"}, "--overlay: manifests/overlays/west is none"},
+		{"an overlay that there is not", []string{"--overlay", "west"}, "--overlay: manifests/overlays/west is not an overlay"},
 		{"one elsewhere", []string{"--overlay", "../base/../../x"}, "--overlay: "},
 		{"an image without a tag would be another one each day", []string{"--image", "example.org/krake"}, "has to be NAME:TAG"},
 		{"a port is no tag", []string{"--image", "localhost:5000/krake"}, "has to be NAME:TAG"},

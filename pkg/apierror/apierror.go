@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -25,7 +26,7 @@ func IsUnanswered(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
-// IsUnconnected reports whether the connection failed: no API server said anything.
+// IsUnconnected reports whether the connection failed, without an answer of an API server.
 func IsUnconnected(err error) bool {
 	var connection interface { // net.Error, without package net
 		error
@@ -79,11 +80,11 @@ func (s scrubbed) Unwrap() error { return s.error }
 // maxText bounds the text of a condition, in bytes.
 const maxText = 1024
 
-// Cut returns the text, shortened to what a condition may hold.
+// Cut returns the text, shortened to the limit of a condition.
 func Cut(text string) string { return application.Cut(text, maxText) }
 
-// Explain returns the text of an error, shortened by [Cut]. Of the answer of an API server
-// it has the reason, the object, and the fields and types of the causes.
+// Explain returns the text of an error, shortened by [Cut]. From an API server's answer, it has
+// only the reason, the object, and the fields and types of the causes.
 func Explain(err error) string { return Cut(Describe(err)) }
 
 // Describe is [Explain] without the bound.
@@ -108,8 +109,17 @@ func Describe(err error) string {
 		return string(answer.Reason)
 	}
 	text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name))
+	var causes []string
 	for _, cause := range answer.Details.Causes {
-		text += fmt.Sprintf("; %s at %s", cause.Type, cause.Field)
+		causes = append(causes, strings.TrimPrefix(cause.Field+": "+problem(cause.Type), ": "))
 	}
-	return text
+	return strings.TrimSuffix(text+": "+strings.Join(causes, ", "), ": ")
+}
+
+// problem returns the API server's words for the type of a cause, or else the type.
+func problem(cause metav1.CauseType) string {
+	if strings.HasPrefix(string(cause), "FieldValue") {
+		return field.ErrorType(cause).String()
+	}
+	return string(cause)
 }

@@ -1,15 +1,15 @@
-// Package apitypes has what the observer-schema engine needs to know of the types of the Kubernetes
-// API: the keys of list elements, and the form in which a server stores a value.
+// Package apitypes has the facts about the types of the Kubernetes API that the observer-schema
+// engine needs: the keys of list elements, and the form in which a server stores a value.
 //
 //	types := apitypes.BuiltIn()
 //	refined := types.Refine(observed, desired)
 //	refined.Compare(desired, live) // "cpu: 0.5" and "cpu: 500m" are equal, a sidecar moves nobody
 //
 // The keys of built-in types come from client-go, those of others from the OpenAPI documents of a
-// cluster, see [FromOpenAPI]. The written form of a built-in type is the result of a round trip through
-// its Go type: quantities and times in their usual form, without omitted zero values. The values of other
-// types are compared by value, see schema.Schema.ByValue, and schema.Schema.Accept takes over forms
-// from the answers of a server.
+// cluster, see [FromOpenAPI]. The written form of a built-in type is the result of a round trip
+// through its Go type: quantities and times in their usual form, without omitted zero values. Other
+// types are compared by value, see schema.Schema.ByValue. Their forms come from a server's answers,
+// see schema.Schema.Accept.
 //
 // The package does not know the defaults that a server fills in for a zero that it has dropped
 // ("timeoutSeconds: 0" becomes 1). They are in the server's answer, too.

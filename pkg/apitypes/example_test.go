@@ -8,8 +8,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// The server writes half a CPU as "500m", and another manager has put a
-// container in front. Of the types nobody needs to be told.
+// The server writes half a CPU as "500m", and another manager has put a container in front.
+// The user does not have to name the types.
 func ExampleTypes_Refine() {
 	resources, _ := manifest.Decode([]byte(`
 apiVersion: v1

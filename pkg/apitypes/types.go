@@ -51,8 +51,8 @@ func (t *Types) Of(id manifest.ID) schema.Type {
 	return place{schema: value.Schema(), ref: value.TypeRef()}
 }
 
-// Refine returns the schema with all that is known of the type of its resource: its lists are aligned
-// by key, and it accepts the server's form of each desired value of this object.
+// Refine returns the schema with all known facts about the type of its resource. Its lists are
+// aligned by key, and it accepts the server's form of each desired value of this object.
 func (t *Types) Refine(observed schema.Schema, desired map[string]any) schema.Schema {
 	return AcceptWritten(observed.Align(t.Of(observed.ID())), desired)
 }

@@ -51,8 +51,9 @@ func newOf(object map[string]any) (runtime.Object, error) {
 	return goTypes().New(gvk.FromAPIVersionAndKind(apiVersion, kind))
 }
 
-// Read reads an object into a value of its Go type as a server does: field names are case-sensitive, and
-// unknown ones are dropped. A number that would take too long to read is an error.
+// Read reads an object into a value of its Go type as a server does: field names are
+// case-sensitive, and unknown fields are dropped. A number that would take too long to read is an
+// error.
 func Read(object map[string]any, into any) error {
 	text, err := textOf(object)
 	if err != nil {
@@ -68,12 +69,12 @@ func textOf(object map[string]any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// Mismatch is a value without the form of its type. Field is its path without the indices of lists,
-// empty if it is not known.
+// Mismatch is a value that does not fit its type. Field is its path without the indices of lists,
+// or empty if it is not known.
 type Mismatch struct{ Field, Problem string }
 
-// Check returns what a server would not accept in an object of a built-in type: fields that the type
-// does not have, and the first value that the server could not read. The texts repeat no values.
+// Check returns the parts of a built-in type's object that a server would not accept: fields that
+// the type does not have, and the first unreadable value. The texts repeat no values.
 func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	typed, err := newOf(object)
 	if err != nil {
@@ -90,7 +91,7 @@ func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
 		return nil, &Mismatch{mismatch.Field, fmt.Sprintf("its type has to be %s, and is %s", mismatch.Type, found)}
 	case err != nil:
-		return nil, &Mismatch{Problem: "a value has not the form of its type: a quantity, a time or the like"}
+		return nil, &Mismatch{Problem: "a value does not have the form of its type, such as a quantity or a time"}
 	}
 	for _, problem := range strict {
 		unknown = append(unknown, problem.Error())
@@ -122,7 +123,7 @@ func keepUnknown(written, original any) {
 	}
 }
 
-// isZero reports whether a server may drop all of a value.
+// isZero reports whether a server may drop the whole value.
 func isZero(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

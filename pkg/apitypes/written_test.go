@@ -19,8 +19,8 @@ func decode(t *testing.T, yaml string) object {
 	return documents[0].(object)
 }
 
-// What was seen on an API server (what it gives back for what was sent), value
-// by value: of each kind the value of one field, nothing for a dropped one.
+// The values that a real API server returned for the sent ones: for each kind the value of one
+// field, or none for a dropped field.
 func TestWritten(t *testing.T) {
 	cases := []struct {
 		why, manifest string
@@ -52,7 +52,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// What was written is the caller's own.
+// Written does not share its result with the caller's value.
 func TestWrittenIsOwn(t *testing.T) {
 	manifest := decode(t, "{apiVersion: v1, kind: Service, spec: {added: {a: 1}}}")
 	written, err := apitypes.Written(manifest)
@@ -61,7 +61,7 @@ func TestWrittenIsOwn(t *testing.T) {
 	check.Equal(t, "the manifest afterwards", any(decode(t, "{added: {a: 1}}")), manifest["spec"])
 }
 
-// What a server would read as a number with a million digits is not read here.
+// A number for which a server would compute a million digits is not parsed.
 func TestLongNumbers(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"1e999999": true, "1E+999999": true, "0.1e-100": true, strings.Repeat("1", 100): true, strings.Repeat("1", 100) + "Mi": true,
@@ -75,7 +75,7 @@ func TestLongNumbers(t *testing.T) {
 	}
 }
 
-// Nor is one further down in a list.
+// The same holds for a number inside a list.
 func TestLongNumberInAList(t *testing.T) {
 	pod := decode(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, resources: {limits: {cpu: "1e999999"}}}]}}`)
 	if written, err := apitypes.Written(pod); err == nil {
@@ -98,7 +98,7 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// The keys of a list lie where the API says, in built-in types and others.
+// The keys of a list are those that the API declares, for built-in types and others.
 func TestKeys(t *testing.T) {
 	cases := []struct {
 		why, apiVersion, kind string
@@ -138,7 +138,7 @@ func TestRefine(t *testing.T) {
 		{name: web, image: a, resources: {limits: {cpu: 0.5}}}, {name: log, image: b}]}}}}`
 	cases := []struct {
 		why, desired, live string
-		want               []string // paths of drift
+		want               []string // the paths of drift
 	}{
 		{"what the server writes otherwise, in another order", deployment,
 			`{spec: {template: {spec: {containers: [{name: log, image: b}, {name: web, image: a, resources: {limits: {cpu: 500m}}}]}}}}`, nil},

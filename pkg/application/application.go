@@ -17,7 +17,7 @@ type Application struct {
 	// Cluster is the target cluster, Holder the one whose agent reads this. They differ
 	// for an Application that was moved away from the holder.
 	Cluster, Holder string
-	// OtherHolders are the other clusters that hold, or are to hold, objects, sorted.
+	// OtherHolders are the other clusters that have objects, or will have them, sorted.
 	OtherHolders []string
 	// Elsewhere are the other holders that recorded objects, with the progress of the shutdown there.
 	Elsewhere map[string]ShutdownRecord
@@ -27,7 +27,7 @@ type Application struct {
 	Wishes         Wishes
 	Spec           Spec
 
-	// LastApplied and LastObserved are published for people; nothing is decided by them.
+	// LastApplied and LastObserved are published for people. No decision depends on them.
 	LastApplied, LastObserved Published
 	// Mangled is the mangled observer schema if only the agent can compute it.
 	Mangled []map[string]any
@@ -39,8 +39,8 @@ type Application struct {
 	Inventory, Adopted []manifest.ID
 	// Hooks is what the agent of the holder recorded of the hooks.
 	Hooks HookRecord
-	// Vouch is the digest of the documents that the holder's agent wrote last. Vouched reports
-	// that the stored ones are these: no other agent has written what was learned and observed.
+	// Vouch is the digest of the documents that the holder's agent wrote last. Vouched reports that
+	// it matches the stored documents: no other agent has written the learned and observed values.
 	Vouch   string
 	Vouched bool
 	// Damaged has the keys of unreadable documents with the reasons, except for [Published] ones.
@@ -53,14 +53,14 @@ type Application struct {
 // IsCurrent reports whether the reader's cluster is the target cluster.
 func (a *Application) IsCurrent() bool { return a.Holder == a.Cluster }
 
-// HandedOver reports whether the agent of the target cluster says that all objects are there and
-// healthy, so that a former cluster can delete its own. It is only a time to act: the authority is the
-// user's, who moved the Application.
+// HandedOver reports whether the agent of the target cluster reports all objects as existing and
+// healthy. A former cluster may then delete its own objects. HandedOver only decides when. The user
+// who moved the Application has authorized the deletion.
 func (a *Application) HandedOver() bool {
 	return a.Status.ClusterName() == a.Cluster && a.Status.ObservedSpec == a.Spec.Digest() &&
 		meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
 }
 
 // IsAwaited reports whether the agent of the target cluster is ready for the Application and waits
-// for its shutdown elsewhere. Like HandedOver, this is only a time to act.
+// for its shutdown elsewhere. Like HandedOver, it only decides when.
 func (a *Application) IsAwaited() bool { return a.Status.Awaiting == a.Cluster }

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// configMap gives an Application as a user writes it.
+// configMap returns an Application as a user writes it.
 func configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -45,11 +45,11 @@ func TestClusterOf(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	spec := application.Spec{Manifest: "ab", ObserverSchema: "c"}
-	// Another digest would tell of every Application that its spec has changed.
+	// With another digest, the spec of every Application would count as changed.
 	check.Equal(t, "digest", "sha256:115323e562c4a4fdf7ceacedca660dc4bbe1389dab9323aad08440907c7426d0", spec.Digest())
 	for _, other := range []application.Spec{
 		{Manifest: "abc"},
-		{Manifest: "a", ObserverSchema: "bc"}, // the same text, cut elsewhere
+		{Manifest: "a", ObserverSchema: "bc"}, // the same text, split elsewhere
 		{Manifest: "c", ObserverSchema: "ab"},
 	} {
 		if other.Digest() == spec.Digest() {
@@ -89,8 +89,8 @@ func TestSameFor(t *testing.T) {
 	}
 }
 
-// In the place of what cannot be read is what changes the least on the target;
-// admission refuses it, and so it is there only if the webhook was not.
+// An unreadable value counts as the one that changes the least on the target. Admission
+// refuses it, so it occurs only if the webhook was absent.
 func TestWishes(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	cases := []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// A clone is equal, and whatever is changed in it is not changed in the first one.
+// A clone is equal, and a change to it does not change the original.
 func TestClone(t *testing.T) {
 	app := complete()
 	if path := firstZero(reflect.ValueOf(app).Elem(), "Application"); path != "" {
@@ -29,7 +29,7 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// complete is an Application of which every field is set, and every list has something.
+// complete returns an Application in which every field is set, and no list is empty.
 func complete() *Application {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	id := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}
@@ -67,14 +67,14 @@ func complete() *Application {
 	}
 }
 
-// without leaves out what holds functions, which are never equal.
+// without omits the fields that hold functions, which are never equal.
 func without(app *Application) Application {
 	left := *app
 	left.LastApplied, left.LastObserved = Published{}, Published{}
 	return left
 }
 
-// isForeign tells of types whose fields are not ours to set.
+// isForeign reports types whose fields are not set here.
 func isForeign(of reflect.Type) bool {
 	switch of {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[time.Time](), reflect.TypeFor[Published](), reflect.TypeFor[error]():
@@ -83,7 +83,7 @@ func isForeign(of reflect.Type) bool {
 	return false
 }
 
-// firstZero gives the path of a field that is not set.
+// firstZero returns the path of a field that is not set.
 func firstZero(v reflect.Value, path string) string {
 	if v.IsZero() && v.Kind() != reflect.Interface {
 		return path
@@ -109,7 +109,7 @@ func firstZero(v reflect.Value, path string) string {
 	return ""
 }
 
-// shares fails if two values have something in common that can be changed.
+// shares fails if two values share something mutable.
 func shares(t *testing.T, a, b reflect.Value, path string) {
 	t.Helper()
 	if isForeign(a.Type()) || path == "Application.Mangled" {

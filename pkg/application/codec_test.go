@@ -22,7 +22,7 @@ import (
 
 type object = map[string]any
 
-// running gives an Application as its agent records it.
+// running returns an Application as its agent records it.
 func running() *application.Application {
 	return &application.Application{
 		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
@@ -60,8 +60,8 @@ func TestReadGivesWhatRecordWrote(t *testing.T) {
 	check.Equal(t, "what is read", want, got)
 }
 
-// Only the agent of the holder writes its inventory, and so what it says there of
-// the documents tells its own from those of others.
+// Only the holder's agent writes its inventory. The inventory therefore proves which documents
+// the agent wrote itself.
 func TestVouched(t *testing.T) {
 	for name, forge := range map[string]func(cm *corev1.ConfigMap){
 		"what was learned":  func(cm *corev1.ConfigMap) { cm.Data["status.learned"] = "[]" },
@@ -120,7 +120,7 @@ func TestReadRefusesAnUnknownFormat(t *testing.T) {
 	}
 }
 
-// Of what cannot be read, what is stored stays: only the status is told anew.
+// An unreadable document stays as stored. Only the status is rewritten.
 func TestDamagedDocuments(t *testing.T) {
 	cm := configMap()
 	cm.Data["status"] = "[]"
@@ -164,8 +164,8 @@ func TestRecordWritesWhatIsTheAgentsAndNothingElse(t *testing.T) {
 	check.Equal(t, "the second time", want, cm)
 }
 
-// The last record of a deleting Application lets it go: everything that the
-// agent put on it is gone, and what others hold stays.
+// The last record of a deleted Application releases it. Everything that the agent put on it is
+// removed, and what others hold stays.
 func TestRecordLetsGo(t *testing.T) {
 	cm := configMap()
 	cm.DeletionTimestamp = new(metav1.Now())
@@ -199,7 +199,7 @@ func TestPublish(t *testing.T) {
 	check.Equal(t, "published", want, cm)
 }
 
-// Equal documents are equal bytes, so that nothing is written where nothing changed.
+// Equal documents are equal bytes, so that no change means no write.
 func TestDocumentsAreCanonical(t *testing.T) {
 	document := func(from int) []object {
 		fields := object{}
@@ -231,7 +231,7 @@ func TestDocumentsAreCanonical(t *testing.T) {
 	check.Equal(t, "what was learned", `[{"a":1,"b":"<&>"}]`, cm.Data["status.learned"])
 }
 
-// large gives a document of about that many bytes.
+// large returns a document of about this many bytes.
 func large(bytes int) []object {
 	return []object{{"text": strings.Repeat("x", bytes)}}
 }
@@ -259,8 +259,7 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 	check.Equal(t, "what was observed", `[{"text":"xxxxxxxxxx"}]`, cm.Data["status.last_observed_manifest"])
 }
 
-// Whoever may write a ConfigMap could make every agent that reads it hold
-// gigabytes.
+// Otherwise every user who may write a ConfigMap could make its agents allocate gigabytes.
 func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	var part bytes.Buffer
 	w := gzip.NewWriter(&part)
@@ -295,8 +294,8 @@ func TestLearnedOf(t *testing.T) {
 	check.Equal(t, "what was learned", running().Learned, got)
 }
 
-// What has no room is left out, in this order, and said; what is held is always
-// written, and what does not fit at all stays as it is stored.
+// What does not fit is omitted, in this order, and the status reports it. The inventory is
+// always written, and a document that cannot fit stays as stored.
 func TestRecordWithoutRoom(t *testing.T) {
 	// Random, so that no compression helps.
 	noise := func(size int) string {
@@ -347,7 +346,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 				t.Errorf("objects: %+v (%v), and it is forgotten since when one is held", got.Status.Objects, got.Damaged)
 			}
 			found := []bool{len(got.LastObserved.Objects()) > 0, len(got.Status.Drifts) > 0, len(got.Learned) > 0, len(got.Inventory) > 0,
-				meta.IsStatusConditionTrue(got.Status.Conditions, application.TooLargeCondition)}
+				meta.IsStatusConditionTrue(got.Status.Conditions, application.StatusTruncatedCondition)}
 			want := []bool{c.observed, c.history, c.learned, true, !c.observed}
 			check.Equal(t, "observed fields, history, what was learned, what is held, the condition", want, found)
 		})

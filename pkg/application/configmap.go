@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,10 +16,7 @@ func IsApplication(cm *corev1.ConfigMap) bool {
 
 // ClusterOf returns the target cluster that the ConfigMap names.
 func ClusterOf(cm *corev1.ConfigMap) string {
-	if cluster := cm.Annotations[ClusterAnnotation]; cluster != "" {
-		return cluster
-	}
-	return LocalCluster
+	return cmp.Or(cm.Annotations[ClusterAnnotation], LocalCluster)
 }
 
 // IsAdmitted reports whether the webhook has admitted the Application to the cluster that it names.
@@ -27,8 +25,8 @@ func IsAdmitted(cm *corev1.ConfigMap) bool {
 	return published
 }
 
-// HoldersOf returns the clusters that hold, or are to hold, objects of the Application by its labels
-// and finalizers, sorted.
+// HoldersOf returns the clusters that have objects of the Application, or will have them. It reads
+// labels and finalizers, and sorts the clusters.
 func HoldersOf(cm *corev1.ConfigMap) []string {
 	var holders []string
 	for label := range cm.Labels {
@@ -59,20 +57,13 @@ func othersOf(cm *corev1.ConfigMap, cluster string) []string {
 // GivenUp returns the clusters whose objects the user gives up, because their agents never come
 // back. An Application that is not being deleted cannot give up its current cluster.
 func GivenUp(cm *corev1.ConfigMap, deleting bool) []string {
-	value := cm.Annotations[ForceDeleteAnnotation]
-	if value == "true" {
-		if deleting {
-			return HoldersOf(cm)
-		}
-		return nil
+	switch value := cm.Annotations[ForceDeleteAnnotation]; {
+	case value != "true":
+		return slices.DeleteFunc(wordsOf(value), func(name string) bool { return !deleting && name == ClusterOf(cm) })
+	case deleting:
+		return HoldersOf(cm)
 	}
-	var clusters []string
-	for _, name := range wordsOf(value) {
-		if deleting || name != ClusterOf(cm) {
-			clusters = append(clusters, name)
-		}
-	}
-	return clusters
+	return nil
 }
 
 // wordsOf returns the words of a list with commas between them.

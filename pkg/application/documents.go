@@ -22,7 +22,6 @@ const (
 	elementLimit  = 400_000
 )
 
-// drop removes the document of a key.
 func drop(cm *corev1.ConfigMap, key string) {
 	delete(cm.Data, key)
 	delete(cm.BinaryData, key)
@@ -69,7 +68,7 @@ func read(cm *corev1.ConfigMap, key string) ([]byte, error) {
 	return text, nil
 }
 
-// decode reads a document. One that is not stored changes nothing.
+// decode reads a document. Without a stored one, it changes nothing.
 func decode(cm *corev1.ConfigMap, key string, document any) error {
 	text, err := read(cm, key)
 	if err != nil || len(text) == 0 {

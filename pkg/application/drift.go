@@ -25,7 +25,7 @@ type Drift struct {
 	Repaired string `json:"repaired,omitempty"`
 	// After is the time from Seen to the repair.
 	After *metav1.Duration `json:"after,omitempty"`
-	// Count is how often the same manager changed the same fields.
+	// Count is the number of changes of the same fields by the same manager.
 	Count int `json:"count,omitempty"`
 }
 

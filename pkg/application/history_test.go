@@ -13,7 +13,8 @@ import (
 
 var midnight = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-// hotFix is a drift of some fields, seen so long after midnight: "" left as it is.
+// hotFix is a drift of some fields, seen this long after midnight. An empty repaired means
+// that it was not reverted.
 func hotFix(seen time.Duration, repaired string, fields ...string) application.Drift {
 	d := application.Drift{
 		Object: manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Manager: "kubectl-set",
@@ -28,7 +29,8 @@ func hotFix(seen time.Duration, repaired string, fields ...string) application.D
 	return d
 }
 
-// lasting gives the drift as one that took so long to repair, and has come so often.
+// lasting returns the drift with the duration until its repair, and the number of its
+// occurrences.
 func lasting(d application.Drift, after time.Duration, count int) application.Drift {
 	d.Count = count
 	if after > 0 {
@@ -37,12 +39,12 @@ func lasting(d application.Drift, after time.Duration, count int) application.Dr
 	return d
 }
 
-// What is seen, left as it is, and repaired in the end, is one drift.
+// A drift that is seen, not reverted, and finally repaired is one drift.
 func TestRemember(t *testing.T) {
 	const left, reverted = "", "DriftReverted"
 	for _, c := range []struct {
 		why string
-		// held: something of the object is left as it is when the last one is seen.
+		// held: the object has an unreverted drift when the last one is seen.
 		held  bool
 		seen  []application.Drift
 		wants []application.Drift

@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// moved gives an Application that was moved from the local cluster to edge, whose
-// agent has taken it up.
+// moved returns an Application that was moved from the local cluster to edge, whose agent has
+// accepted it.
 func moved(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := configMap()
@@ -33,8 +33,7 @@ func moved(t *testing.T) *corev1.ConfigMap {
 	return cm
 }
 
-// The agent of a former cluster reads what it holds itself, and what the other
-// one says.
+// The agent of a former cluster reads its own inventory, and the status of the other agent.
 func TestReadForAFormerCluster(t *testing.T) {
 	app, err := application.ReadFor(moved(t), "local")
 	check.Must(t, err)
@@ -46,7 +45,7 @@ func TestReadForAFormerCluster(t *testing.T) {
 	check.Equal(t, "cluster of the status", "edge", app.Status.ClusterName())
 }
 
-// It writes what is its own, and when it has nothing more, goes.
+// The agent writes its own fields, and removes them when its inventory is empty.
 func TestRecordOfAFormerCluster(t *testing.T) {
 	cm := moved(t)
 	app, err := application.ReadFor(cm, "local")
@@ -92,7 +91,7 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// Of what webhook and agents write, these wake an agent.
+// The writes of webhook and agents that wake an agent.
 func TestWhatWakesHolders(t *testing.T) {
 	cases := []struct {
 		name         string
@@ -121,7 +120,7 @@ func TestWhatWakesHolders(t *testing.T) {
 	}
 }
 
-// What one cluster has assigned is not the other's.
+// A value that one cluster has assigned does not count for the other.
 func TestLearnedOfAnotherCluster(t *testing.T) {
 	cm := configMap()
 	record(t, running(), cm)
@@ -138,10 +137,10 @@ func TestGivenUp(t *testing.T) {
 	}{
 		{"", true, nil},
 		{"true", true, []string{"edge", "local"}},
-		{"true", false, nil}, // from before it is deleted
+		{"true", false, nil}, // from before the deletion
 		{"local", false, []string{"local"}},
 		{"local, third,", false, []string{"local", "third"}},
-		{"local,edge", false, []string{"local"}}, // edge is where it is
+		{"local,edge", false, []string{"local"}}, // edge is the present cluster
 		{"local,edge", true, []string{"local", "edge"}},
 	}
 	for _, c := range cases {
@@ -151,7 +150,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// What is given up leaves nothing behind, and the others as they are.
+// An abandoned cluster leaves no field behind, and the other clusters' fields stay unchanged.
 func TestGiveUp(t *testing.T) {
 	cm := moved(t)
 	held := application.GiveUp(cm, "local")

@@ -17,7 +17,7 @@ const (
 	Prefix = Domain + "/"
 )
 
-// The annotations of users. [Annotations] has the values and the effect of each.
+// The annotations of users. docs/reference.md has the values and the effect of each name here.
 const (
 	FormatAnnotation             = Prefix + "application"
 	ClusterAnnotation            = Prefix + "cluster"
@@ -46,7 +46,7 @@ const (
 	DefaultServiceAccount = "krake-deployer"
 )
 
-// The keys of the data. [DataKeys] has the content and the writer of each.
+// The keys of the data.
 const (
 	specPrefix        = "spec."
 	ManifestKey       = specPrefix + "manifest"
@@ -64,7 +64,7 @@ const (
 	inventoryPrefix = "inventory."
 )
 
-// The labels of an Application and of what administrators create, see [Labels], and the finalizers.
+// The labels of an Application and of what administrators create, and the finalizers.
 const (
 	ClusterLabel   = Prefix + "cluster"
 	StateLabel     = Prefix + "state"
@@ -106,7 +106,8 @@ const (
 // HubLease returns the name of the Lease on the hub that binds the name of a cluster to one target.
 func HubLease(cluster string) string { return "krake-cluster-" + cluster }
 
-// TargetLease returns the name of the Lease on the target by which one replica of the agent acts.
+// TargetLease returns the name of the Lease on the target that allows one replica of the agent to
+// act.
 func TargetLease(cluster string) string { return "krake-agent-" + cluster }
 
 // UserAnnotations returns the annotations of this project that a user may write.
@@ -126,14 +127,14 @@ func SpecKeys() []string { return []string{ManifestKey, ObserverSchemaKey, Tosca
 // IsSpecKey reports whether a key of the data belongs to the user's spec, known or not.
 func IsSpecKey(key string) bool { return strings.HasPrefix(key, specPrefix) }
 
-// HolderLabel returns the label by which the agent of a cluster selects the Applications of which
-// it holds, or is to hold, objects.
+// HolderLabel returns the label that selects the Applications for the agent of a cluster. These are
+// the Applications with objects on the cluster, now or soon.
 func HolderLabel(cluster string) string { return holderPrefix + cluster }
 
 // Finalizer returns the finalizer that keeps an Application until the cluster has none of its objects.
 func Finalizer(cluster string) string { return cluster + finalizerSuffix }
 
-// InventoryKey returns the key under which the agent of the cluster writes what it holds.
+// InventoryKey returns the key of the inventory that the agent of the cluster writes.
 func InventoryKey(cluster string) string { return inventoryPrefix + cluster }
 
 // IsOurFinalizer reports whether an agent set the finalizer.
@@ -144,8 +145,9 @@ func IsAgentKey(key string) bool {
 	return key == StatusKey || key == LearnedKey || key == LastObservedKey || strings.HasPrefix(key, inventoryPrefix)
 }
 
-// IsKeyOf reports whether the agent of the cluster may write this key of the data. Only the agent of
-// the current cluster writes the status, and what the webhook cannot compute because of a URL.
+// IsKeyOf reports whether the agent of the cluster may write this key of the data. Only the agent
+// of the current cluster writes the status. It also writes the documents that the webhook cannot
+// compute for a URL source.
 func IsKeyOf(key, cluster string, current bool) bool {
 	switch key {
 	case InventoryKey(cluster):

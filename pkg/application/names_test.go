@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// These names are in the objects of users and in the policies that are shipped:
-// they never change within a format version.
+// These names are in the objects of users and in shipped policies: they never change within a
+// format version.
 func TestNames(t *testing.T) {
 	for _, name := range []struct{ want, got string }{
 		{"krake.dev/application: v1", application.FormatAnnotation + ": " + application.Format},
@@ -43,7 +43,7 @@ func TestKeysOfWebhookAndAgents(t *testing.T) {
 	tests := map[string]writers{
 		"spec.manifest":                  user,
 		"spec.observer_schema":           user,
-		"status.note":                    webhook, // of another format version: kept as it is stored
+		"status.note":                    webhook, // of another format version: stored unchanged
 		"statusless":                     user,
 		"inventory":                      user,
 		"status":                         agent,
@@ -76,7 +76,7 @@ func TestStatusLabelsAndFinalizers(t *testing.T) {
 	}
 }
 
-// The marks of a release prove the objects of the release before: they are frozen.
+// The marks of a release prove the objects of the previous release: they are frozen.
 func TestMarks(t *testing.T) {
 	owner := types.NamespacedName{Namespace: "demo", Name: "web"}
 	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "nginx"}
@@ -90,8 +90,8 @@ func TestMarks(t *testing.T) {
 	check.Equal(t, "marks", want, application.Marks(owner, "0c6c1f6f", id))
 }
 
-// The server copies a Service's labels, and a Deployment's annotations, to
-// objects that it derives: what was copied names another object.
+// The server copies a Service's labels, and a Deployment's annotations, to objects that it
+// derives. A copied mark names another object.
 func TestMarksProveOneObjectOfOneApplication(t *testing.T) {
 	owner := types.NamespacedName{Namespace: "demo", Name: "web"}
 	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "nginx"}

@@ -41,9 +41,9 @@ func PublishUnfetched(cm, stored *corev1.ConfigMap) {
 	}
 }
 
-// publishHolder writes the labels of the target cluster. It removes those of clusters that never
-// held the Application and are not to: no agent does if there is no such cluster. An agent that is
-// about to claim something finds that the Application has changed.
+// publishHolder writes the labels of the target cluster. It removes the labels of clusters that
+// have no objects of the Application and will have none. No agent does so if the cluster does not
+// exist. An agent that is about to claim an object notices that the Application has changed.
 func publishHolder(cm *corev1.ConfigMap) {
 	current := ClusterOf(cm)
 	metav1.SetMetaDataLabel(&cm.ObjectMeta, ClusterLabel, current)
@@ -57,8 +57,8 @@ func publishHolder(cm *corev1.ConfigMap) {
 	}
 }
 
-// GiveUp drops what keeps the Application for a cluster: its finalizer, its label and its inventory,
-// which GiveUp returns.
+// GiveUp drops the finalizer, the label and the inventory of a cluster from the Application. It
+// returns the inventory.
 func GiveUp(cm *corev1.ConfigMap, cluster string) []manifest.ID {
 	var held []manifest.ID
 	if err := decode(cm, InventoryKey(cluster), &held); err != nil {

@@ -7,8 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Published is a document for people. Such documents are most of a ConfigMap, so that a stored one is decoded
-// only on demand, and stays as it is stored until another replaces it. The zero value is no document.
+// Published is a document for people. Such documents are most of a ConfigMap. A stored one is
+// decoded only on demand, and stays unchanged until another replaces it. The zero value is no
+// document.
 type Published struct {
 	// decode returns the objects of a stored document, nil if the document is not stored.
 	decode  func() ([]map[string]any, error)
@@ -25,7 +26,7 @@ func stored(cm *corev1.ConfigMap, key string) Published {
 	if !isText && !isCompressed {
 		return Published{}
 	}
-	// A ConfigMap of its own, so that the rest is not kept in memory.
+	// A separate ConfigMap, so that the other keys do not stay in memory.
 	of := &corev1.ConfigMap{Data: map[string]string{key: text}}
 	if isCompressed {
 		of = &corev1.ConfigMap{BinaryData: map[string][]byte{key: compressed}}
@@ -45,7 +46,7 @@ func (p Published) Objects() []map[string]any {
 	return objects
 }
 
-// Decode returns the objects, or why the stored document cannot be read.
+// Decode returns the objects, or the error of an unreadable document.
 func (p Published) Decode() ([]map[string]any, error) {
 	if p.decode == nil {
 		return p.objects, nil

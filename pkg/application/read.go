@@ -27,7 +27,7 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
 	}
-	wishes, _ := WishesOf(cm) // what cannot be read was refused at admission
+	wishes, _ := WishesOf(cm) // admission refused unreadable values
 	app := &Application{
 		Wishes:         wishes,
 		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
@@ -70,8 +70,8 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	return app, nil
 }
 
-// elsewhere returns the other clusters that hold objects, by their finalizers, with the progress of the
-// shutdown there.
+// elsewhere returns the other clusters with objects, according to their finalizers, with the
+// progress of the shutdown there.
 func elsewhere(cm *corev1.ConfigMap, holder string) map[string]ShutdownRecord {
 	var records map[string]ShutdownRecord
 	for _, cluster := range othersOf(cm, holder) {
@@ -103,7 +103,7 @@ type heldObject struct {
 	Hooks   *HookRecord `json:"hooks,omitempty"`
 }
 
-// held returns the inventory as it is stored.
+// held returns the inventory in its stored form.
 func (a *Application) held(vouch string) []heldObject {
 	held := make([]heldObject, 0, len(a.Inventory))
 	for i, id := range a.Inventory {
@@ -123,14 +123,14 @@ func (a *Application) held(vouch string) []heldObject {
 func (s Spec) fetched(cm *corev1.ConfigMap, recorded string) string {
 	text, err := read(cm, TranslatedKey)
 	if err != nil || recorded == "" || recorded != s.fetchedAs(string(text)) {
-		return "" // it is fetched once more
+		return "" // the agent fetches it again
 	}
 	return string(text)
 }
 
-// vouchOf digests the stored documents of what was learned and observed, "" if there are none. The
-// agent of any cluster that the Application is moved to may write these documents. Only the agent of
-// the holder writes its inventory, where this digest says which of the documents are its own.
+// vouchOf digests the stored documents of learned and observed values. It returns "" if there are
+// none. The agent of any cluster that the Application is moved to may write these documents. Only
+// the holder's agent writes its inventory, where this digest identifies its own documents.
 func vouchOf(cm *corev1.ConfigMap) string {
 	learned := cm.Data[LearnedKey] + string(cm.BinaryData[LearnedKey])
 	observed := cm.Data[LastObservedKey] + string(cm.BinaryData[LastObservedKey])
@@ -140,8 +140,8 @@ func vouchOf(cm *corev1.ConfigMap) string {
 	return hex.EncodeToString(digestTexts(learned, observed)[:16])
 }
 
-// LearnedOf reads what was learned on that cluster, see [Application.Learned], and returns nil if
-// the status is that of another one.
+// LearnedOf reads the values that were learned on that cluster, see [Application.Learned]. It
+// returns nil if the status is about another cluster.
 func LearnedOf(cm *corev1.ConfigMap, cluster string) ([]map[string]any, error) {
 	var learned []map[string]any
 	if err := decode(cm, LearnedKey, &learned); err != nil {
@@ -157,7 +157,7 @@ func LearnedOf(cm *corev1.ConfigMap, cluster string) ([]map[string]any, error) {
 	return learned, nil
 }
 
-// HeldBy reads what the agents of all clusters say that they hold.
+// HeldBy reads the inventories of the agents of all clusters.
 func HeldBy(cm *corev1.ConfigMap) ([]manifest.ID, error) {
 	var held []manifest.ID
 	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(cm.Data)), maps.Keys(cm.BinaryData)) {
@@ -174,8 +174,9 @@ func HeldBy(cm *corev1.ConfigMap) ([]manifest.ID, error) {
 }
 
 // SameFor reports whether the agent of the cluster need not act on the difference between two
-// versions of a ConfigMap. Of what webhook and agents write, it acts on who else holds objects. The agent
-// of a former cluster also acts once the objects are where they belong, or are awaited there.
+// versions of a ConfigMap. Of the parts by webhook and agents, only changes of the other holders
+// matter to it. The agent of a former cluster also acts once the objects exist on the new cluster,
+// or are awaited there.
 func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 	return a.UID == b.UID &&
 		a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
@@ -188,7 +189,7 @@ func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 
 func sameShutdown(a, b ShutdownRecord) bool { return a.State == b.State && a.Message == b.Message }
 
-// timeToLeave returns what the agent of a former cluster waits for.
+// timeToLeave returns the conditions that the agent of a former cluster waits for.
 func timeToLeave(cm *corev1.ConfigMap, cluster string) (due struct{ handedOver, awaited bool }) {
 	if app, err := ReadFor(cm, cluster); err == nil {
 		due.handedOver, due.awaited = app.HandedOver(), app.IsAwaited()

@@ -12,7 +12,7 @@ import (
 // roomInAll is the size that the API server allows a ConfigMap.
 const roomInAll = 1 << 20
 
-// document is what is stored under a key, if it is wanted.
+// document is the content for a key, and whether it is wanted.
 type document struct {
 	key    string
 	value  any
@@ -22,15 +22,15 @@ type document struct {
 // Record writes the parts of the Application that belong to the agent of the holder, and nothing
 // else. An agent of a former cluster writes its inventory, its finalizer and its label.
 //
-// If there is no room for all, Record leaves parts out and sets the condition TooLarge: first the
-// observed fields, then the history, then most details of single objects. If that is not enough, what
-// is desired and what was learned stay as they are stored. The inventory is always written.
+// If there is no room for all, Record omits parts and sets the condition StatusTruncated. It omits first
+// the observed fields, then the history, then most details of single objects. If that is not
+// enough, desired and learned values stay unchanged. The inventory is always written.
 func (a *Application) Record(cm *corev1.ConfigMap) error {
 	if !a.IsCurrent() {
 		return a.recordFormer(cm)
 	}
 	status := a.Status
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == TooLargeCondition })
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool { return c.Type == StatusTruncatedCondition })
 	documents := []document{
 		{LastObservedKey, a.LastObserved, a.LastObserved.decode != nil || len(a.LastObserved.objects) > 0},
 		{LearnedKey, a.Learned, len(a.Learned) > 0},
@@ -44,7 +44,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	}
 	stored := cm.DeepCopy()
 	for i, shed := range []func(){
-		func() {}, // all has room, usually
+		func() {}, // usually everything has room
 		func() { documents[0].wanted = false },
 		func() { status.Drifts, status.Services = nil, nil },
 		func() { status.Objects = briefly(status.Objects) },
@@ -61,8 +61,8 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// recordFormer writes what a former cluster still holds. Once that is nothing, the Application
-// goes from there.
+// recordFormer writes the inventory of a former cluster. Once that is empty, the Application no
+// longer depends on the cluster.
 func (a *Application) recordFormer(cm *corev1.ConfigMap) error {
 	cm.Data, cm.BinaryData = maps.Clone(cm.Data), maps.Clone(cm.BinaryData)
 	if err := encode(cm, InventoryKey(a.Holder), a.held(a.Vouch), len(a.Inventory) > 0); err != nil {
@@ -75,7 +75,7 @@ func (a *Application) recordFormer(cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// record writes these documents and the status; the others stay as they are stored.
+// record writes these documents and the status. The others stay unchanged.
 func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document, status Status) error {
 	cm.Data, cm.BinaryData = maps.Clone(stored.Data), maps.Clone(stored.BinaryData)
 	for _, d := range append(slices.Clone(documents), document{StatusKey, status, status.State != ""}) {
@@ -84,7 +84,7 @@ func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document,
 		}
 		if published, ok := d.value.(Published); ok && d.wanted {
 			if published.decode != nil {
-				continue // as it is stored
+				continue // unchanged
 			}
 			d.value = published.objects
 		}
@@ -111,7 +111,7 @@ func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document,
 // because the package has no clock.
 func tooLarge(others []metav1.Condition) metav1.Condition {
 	condition := metav1.Condition{
-		Type: TooLargeCondition, Status: metav1.ConditionTrue, Reason: "NoRoom",
+		Type: StatusTruncatedCondition, Status: metav1.ConditionTrue, Reason: "SizeLimitExceeded",
 		Message: "the ConfigMap has no room for the whole status: split the Application, or keep other data elsewhere",
 	}
 	if len(others) > 0 {
@@ -120,7 +120,8 @@ func tooLarge(others []metav1.Condition) metav1.Condition {
 	return condition
 }
 
-// briefly returns of single objects what the loop itself needs: that one has a problem, and its hold.
+// briefly reduces the status of single objects to what the loop itself needs: that one has a
+// problem, and its hold.
 func briefly(objects []ObjectStatus) []ObjectStatus {
 	var brief []ObjectStatus
 	for _, object := range objects {

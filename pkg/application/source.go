@@ -19,8 +19,8 @@ import (
 //	https://example.org/web/service.yaml
 //	https://example.org:8443/web.csar#sha256=<64 hexadecimal digits>
 //
-// and not http://example.org/web.yaml, which could be changed on its way. [ParseSource] makes it;
-// what fetches it must check the host as well.
+// but not http://example.org/web.yaml, because others could change it in transit. [ParseSource]
+// returns a Source. Code that fetches it must check the host as well.
 type Source struct {
 	// URL has the host in lower case, no default port and no fragment.
 	URL string
@@ -82,7 +82,7 @@ func ParseSource(key, text string) (source Source, isURL bool, err error) {
 func parseSource(key, text string) (Source, error) {
 	location, mark, marked := strings.Cut(text, "#")
 	if marked && !digestMark.MatchString(mark) {
-		return Source{}, errors.New("behind the # of a URL comes sha256= and the 64 hexadecimal digits of what is to be there (sha256sum FILE), or leave out the #")
+		return Source{}, errors.New("after the # of a URL, write sha256= and the 64 hexadecimal digits of the content's digest (sha256sum FILE), or leave out the #")
 	}
 	address, err := parseURL(location)
 	if err != nil {
@@ -111,11 +111,11 @@ func parseURL(text string) (*url.URL, error) {
 	case strings.ContainsFunc(text, isForeign):
 		return nil, errors.New(`a URL has no blanks, no \ and nothing beyond ASCII: write these as % and two hexadecimal digits, and a host as its xn-- name`)
 	case strings.Contains(text, "?"):
-		return nil, errors.New("a URL with a query (?) is refused: have the file served under a path of its own")
+		return nil, errors.New("a URL with a query (?) is refused: serve the file under a path without a query")
 	}
 	address, err := url.Parse(text)
 	if err != nil { // which would repeat the text
-		return nil, errors.New("this cannot be read as a URL: it is https://HOST/PATH, and with a port https://HOST:PORT/PATH")
+		return nil, errors.New("it is not a valid URL: write https://HOST/PATH, or https://HOST:PORT/PATH")
 	}
 	return address, nil
 }
@@ -125,13 +125,13 @@ func parseURL(text string) (*url.URL, error) {
 func OriginOf(address *url.URL) (Origin, error) {
 	switch {
 	case address.Scheme == "http":
-		return Origin{}, errors.New("http:// is refused, as anybody on the way could change what comes: use https://")
+		return Origin{}, errors.New("http:// is refused, because others could change the content in transit: use https://")
 	case address.Scheme == "file":
-		return Origin{}, errors.New("file:// is refused, as it would be a file of the agent's: put the content into the Application, or serve it at an https:// URL")
+		return Origin{}, errors.New("file:// is refused, because it would be a file of the agent: put the content into the Application, or serve it at an https:// URL")
 	case address.Scheme != "https":
 		return Origin{}, errors.New("only https:// is fetched")
 	case address.User != nil:
-		return Origin{}, errors.New("a URL with a user name or a password (before an @) is refused: have the file served to everybody who may read the Application")
+		return Origin{}, errors.New("a URL with a user name or a password (before an @) is refused: serve the file without credentials to all readers of the Application")
 	}
 	host, err := hostOf(address)
 	if err != nil {
@@ -174,7 +174,7 @@ func portOf(address *url.URL) (uint16, error) {
 func checkPath(key string, address *url.URL) error {
 	file, rooted := strings.CutPrefix(address.Path, "/")
 	if !rooted || !fs.ValidPath(file) || strings.ContainsFunc(file, unicode.IsControl) {
-		return errors.New("the path of the URL is missing, or has an empty part, a part . or .., or control characters: write it straight")
+		return errors.New("the path of the URL is missing, or has an empty part, a part . or .., or control characters: write the normalized path")
 	}
 	switch path.Ext(address.EscapedPath()) {
 	case ".yaml", ".yml":

@@ -24,7 +24,7 @@ func ExampleParseSource() {
 	fmt.Println(isURL, err)
 	// Output:
 	// https://example.org/web.csar true true <nil>
-	// true http:// is refused, as anybody on the way could change what comes: use https://
+	// true http:// is refused, because others could change the content in transit: use https://
 	// false <nil>
 }
 
@@ -88,7 +88,7 @@ func TestWhatIsNoURL(t *testing.T) {
 	}
 }
 
-// Each refusal says what is wrong, and not what was written: there may be a password in it.
+// Each refusal names the mistake and does not repeat the input, which may contain a password.
 func TestParseSourceRefuses(t *testing.T) {
 	const (
 		spelling = "the host is an IP address in an unusual spelling"
@@ -96,11 +96,11 @@ func TestParseSourceRefuses(t *testing.T) {
 		port     = "the port is not a number"
 		path     = "the path of the URL is missing"
 		suffix   = "the URL of a template ends in .yaml or .yml, that of an archive in .csar or .zip"
-		unread   = "this cannot be read as a URL"
+		unread   = "it is not a valid URL"
 		foreign  = "a URL has no blanks"
 		user     = "a URL with a user name or a password"
 		query    = "a URL with a query"
-		digest   = "behind the # of a URL"
+		digest   = "after the # of a URL"
 		only     = "only https:// is fetched"
 	)
 	tests := []struct{ text, want string }{
@@ -192,9 +192,9 @@ func TestParseSourceRefuses(t *testing.T) {
 	check.Fails(t, "a template as an archive", err, "that of a template belongs under spec.tosca")
 }
 
-// FuzzParseSource has the laws of what is taken: it is written in one way, which is
-// read as the same, by net/url too, and nothing in it is for the host alone to read.
-// Refusals do not repeat what was written.
+// FuzzParseSource checks the properties of accepted sources. A source has one written form,
+// which parses to the same source, also with net/url. No part of it has a meaning for the host
+// alone. Refusals do not repeat the input.
 func FuzzParseSource(f *testing.F) {
 	for _, text := range []string{
 		"https://example.org/web.yaml", "https://example.org:8443/a/web.csar#sha256=" + someDigest, "HTTPS://[2001:db8::1]:1/%41.zip", "https://127.1/a.yml",
@@ -234,7 +234,8 @@ func checkTaken(t *testing.T, key string, source application.Source) {
 	}
 }
 
-// checkRefusal knows that there is a set of texts, so that none is made of the input.
+// checkRefusal checks that a refusal is one of a fixed set of texts, so that no text contains
+// the input.
 func checkRefusal(t *testing.T, key string, source application.Source, isURL bool, err error) {
 	t.Helper()
 	if source != (application.Source{}) || !isURL && err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// State is the state of an Application in the words of the reference. [States] has the meanings.
+// State is the state of an Application in the words of the reference.
 type State string
 
 // The states. A running Application has the worst state of its workloads: FAILED, DEGRADED,
@@ -29,24 +29,32 @@ const (
 	StateReady       State = "READY_FOR_ACTION"
 )
 
+// States returns all states that an agent writes.
+func States() []State {
+	return []State{
+		StateCreating, StateTranslating, StateRunning, StateRestarting, StateDegraded, StateCompleted, StateFailed,
+		StateMigrating, StateWaiting, StateReady, StateDeleting,
+	}
+}
+
 // The conditions. An Application has all but the last two once an agent has seen it.
 const (
-	// ReadyCondition: all objects are as the Application says, and healthy.
+	// ReadyCondition: all objects match the Application, and are healthy.
 	ReadyCondition = "Ready"
-	// ReconciledCondition: all objects exist, and their observed fields are as the Application says.
+	// ReconciledCondition: all objects exist, and their observed fields match the Application.
 	ReconciledCondition = "Reconciled"
-	// DriftedCondition: an observed field differs, and is not reverted now.
+	// DriftedCondition: an observed field differs, and the agent does not revert it now.
 	DriftedCondition = "Drifted"
 	// ContendedCondition: another manager changes an observed field again and again.
 	ContendedCondition = "Contended"
-	// ConflictCondition: an object exists that has another owner.
-	ConflictCondition = "Conflict"
-	// StalledCondition: the agent tries nothing more until a user or another program changes something.
+	// ConflictedCondition: an object exists that has another owner.
+	ConflictedCondition = "Conflicted"
+	// StalledCondition: the agent stops trying until a user or another program changes something.
 	StalledCondition = "Stalled"
 	// MigratingCondition exists during a move, until no other cluster has objects.
 	MigratingCondition = "Migrating"
-	// TooLargeCondition exists while the status does not fit into the ConfigMap and is not complete.
-	TooLargeCondition = "TooLarge"
+	// StatusTruncatedCondition exists while the status does not fit into the ConfigMap and is not complete.
+	StatusTruncatedCondition = "StatusTruncated"
 )
 
 // Status is the document "status".
@@ -98,21 +106,21 @@ type ObjectStatus struct {
 
 	// Health is a status of kstatus: Current, InProgress, Failed, Terminating, NotFound, Unknown.
 	Health string `json:"health,omitempty"`
-	// Reason and Message describe a problem, such as "Conflict", "Held" or "Invalid".
+	// Reason and Message describe a problem, such as "AlreadyExists", "Held" or "Invalid".
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Fields are the paths that differ and are not reverted now, or that the API server writes in
+	// Fields are the paths that differ and are not reverted now, or that the API server stores in
 	// another form.
 	Fields []string `json:"fields,omitempty"`
 	// Hold is set while a user holds the object.
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Hold is a hold on one object, as an agent follows it.
+// Hold is a hold on one object, as the agent applies it.
 type Hold struct {
 	// Until is when it ends. The agent bounds the time from Since.
 	Until metav1.Time `json:"until"`
-	// Asked is the annotation as it was first seen, or last renewed.
+	// Asked is the annotation's value when it was first seen, or last renewed.
 	Asked string      `json:"asked"`
 	Since metav1.Time `json:"since"`
 	// Renewed reports that the one renewal was used.
@@ -139,8 +147,9 @@ func (s Status) Object(id manifest.ID) (object ObjectStatus, ok bool) {
 	return s.Objects[at], true
 }
 
-// Remember puts a drift before the others. One of the same fields by the same manager is counted: a fight
-// must not push all others out. One that was left until now, and is repaired at last, is the same drift.
+// Remember puts a drift before the others. A drift of the same fields by the same manager increases
+// a count, because a fight must not displace all others. An unrepaired drift that is repaired at
+// last is the same drift.
 func (s *Status) Remember(drift Drift) {
 	drift.Count = 1
 	if drift.Repaired != "" {
@@ -157,7 +166,7 @@ func (s *Status) Remember(drift Drift) {
 	s.Drifts = s.Drifts[:min(len(s.Drifts), MaxDrifts)]
 }
 
-// after returns a drift that follows a former one like it.
+// after returns a drift that follows a similar former one.
 func (s *Status) after(former, drift Drift) Drift {
 	if drift.Repaired == "" || former.Repaired != "" || !s.isLeft(drift.Object) {
 		drift.Count += former.Count
@@ -167,8 +176,8 @@ func (s *Status) after(former, drift Drift) Drift {
 	return drift.since(former.Seen)
 }
 
-// closeLeft records other drifts, which were left until now, as repaired by a repair of all their
-// fields: more of the object was changed meanwhile.
+// closeLeft records other unrepaired drifts as repaired by a repair of all their fields. More
+// fields of the object changed in the meantime.
 func (s *Status) closeLeft(by Drift) {
 	if !s.isLeft(by.Object) {
 		return
@@ -181,7 +190,7 @@ func (s *Status) closeLeft(by Drift) {
 	}
 }
 
-// isLeft reports whether the last pass left a difference of an object.
+// isLeft reports whether the last pass left a difference of an object unrepaired.
 func (s *Status) isLeft(id manifest.ID) bool {
 	object, _ := s.Object(id)
 	return object.Reason != ""

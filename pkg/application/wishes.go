@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Mode is what an agent does about drift. [Annotations] has the meanings.
+// Mode is what an agent does about drift.
 type Mode string
 
 // The modes. Enforce is the default.
@@ -34,8 +34,8 @@ const (
 type Wishes struct {
 	Mode           Mode
 	DeletionPolicy DeletionPolicy
-	// DeletesAdopted reports that the policy Delete is written out, so that it holds for adopted
-	// objects, too.
+	// DeletesAdopted reports that the user has set the policy Delete explicitly. It then also
+	// applies to adopted objects.
 	DeletesAdopted bool
 	Adopt          bool
 	// HoldUntil is zero if the Application is not held.
@@ -45,8 +45,8 @@ type Wishes struct {
 	Shutdown  ShutdownWishes
 }
 
-// WishesOf reads the annotations. For an unreadable value it returns what changes the least on the
-// target: an unreadable mode or hold means Observe, and objects are orphaned and not adopted.
+// WishesOf reads the annotations. An unreadable value counts as the one that changes least on the
+// target: the mode Observe, orphaned objects, no adoption.
 func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	r := reading{annotations: cm.Annotations}
 	wishes := Wishes{
@@ -82,8 +82,8 @@ const (
 	mostRetries    = 100
 )
 
-// shutdown reads the annotations about the shutdown. For an unreadable value it returns that of the
-// agent, and for an unreadable strategy the one that deletes nothing.
+// shutdown reads the annotations about the shutdown. An unreadable value counts as the agent's
+// default, and an unreadable strategy as the one that deletes nothing.
 func (r *reading) shutdown() ShutdownWishes {
 	for _, word := range wordsOf(r.annotations[HooksAnnotation]) {
 		if word != string(Complete) && word != string(Shutdown) {
@@ -122,17 +122,17 @@ func parseGraceTime(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// unreadable is the careful value where all values but one mean nothing.
+// unreadable stands for an invalid value of an annotation with only one valid value.
 const unreadable = "\x00"
 
-// reading collects what is wrong with the annotations that it reads.
+// reading collects the errors of the annotations that it reads.
 type reading struct {
 	annotations map[string]string
 	refusals    field.ErrorList
 }
 
-// oneOf returns the value of the annotation, "" without one. In place of an impossible value it
-// returns the first of the possible ones, which is the careful one.
+// oneOf returns the value of the annotation, or "" without one. For an invalid value it returns the
+// first possible one, which is the most careful.
 func (r *reading) oneOf(annotation, wanted string, possible ...string) string {
 	value, ok := r.annotations[annotation]
 	if !ok || slices.Contains(possible, value) {

@@ -57,9 +57,9 @@ func (c *Cluster) Create(ctx context.Context, ref manifest.Ref, object map[strin
 	return live.Object, nil
 }
 
-// Patch brings a live object, as it was last seen or nil, to what repair says, and returns the object
-// after it. A conflict is tried again with the present object. If the object is gone, IsNotFound holds
-// for the error.
+// Patch patches a live object as repair decides, and returns the object after it. live is the last
+// known object, or nil. After a conflict, Patch tries again with the present object. If the object
+// is gone, IsNotFound holds for the error.
 func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair Repair) (map[string]any, error) {
 	for try := 0; ; try++ {
 		if live == nil {
@@ -80,9 +80,9 @@ func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 	}
 }
 
-// overtaken reports whether a patch failed because the object has changed since. The server looks at
-// the guard last: an operation that does not fit the present object, such as one on an element of a
-// list that became shorter, is answered like any mistake.
+// overtaken reports whether a patch failed because the object has changed since. The server checks
+// the guard last. An operation that does not fit the present object, such as one on a removed list
+// element, has the same answer as any mistake.
 func (c *Cluster) overtaken(ctx context.Context, ref manifest.Ref, live map[string]any, err error) bool {
 	if !apierrors.IsInvalid(err) {
 		return apierrors.IsConflict(err)
@@ -104,8 +104,8 @@ func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patc
 	return live.Object, nil
 }
 
-// Delete deletes an object, with what depends on it in the background, if proof allows it. It returns
-// what a finalizer still holds of the object, nil if it is gone.
+// Delete deletes an object if proof allows it, and its dependents in the background. It returns the
+// object if a finalizer still protects it, or nil if it is gone.
 func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (map[string]any, error) {
 	for try := 0; ; try++ {
 		live, err := c.present(ctx, ref)
@@ -118,7 +118,7 @@ func (c *Cluster) Delete(ctx context.Context, ref manifest.Ref, proof Proof) (ma
 		err = c.delete(ctx, ref, live)
 		switch {
 		case apierrors.IsConflict(err) && try < conflictRetries:
-			continue // it changed: prove again
+			continue // it changed, so the proof is needed again
 		case apierrors.IsNotFound(err):
 			return nil, nil
 		case err != nil:

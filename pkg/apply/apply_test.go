@@ -17,8 +17,8 @@ import (
 
 var errRefused = errors.New("refused")
 
-// What was created is given as the API server has it: defaults, UID and
-// version are needed to learn from it and to know its echo.
+// Create returns the object as the API server stores it. The agent learns from its defaults,
+// and recognizes its event by UID and version.
 func TestCreate(t *testing.T) {
 	f := newFixture(t)
 	live, err := f.Create(t.Context(), f.ref("a"), f.object("a"))
@@ -29,8 +29,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// An object that is there already is another one's until it is proved ours:
-// nothing of it changes.
+// An existing object belongs to another owner until it is proved ours: it stays unchanged.
 func TestCreateWhatExists(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -46,8 +45,8 @@ func TestCreateWhatExists(t *testing.T) {
 	check.Equal(t, "object", before, f.get(t, "a"))
 }
 
-// A drift is reverted by what was given and the guard, and by nothing else: all
-// other fields stay with those who set them.
+// A patch has only the given operations and the guard. All other fields stay with their
+// managers.
 func TestPatchTouchesItsFieldOnly(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -67,13 +66,13 @@ func TestPatchTouchesItsFieldOnly(t *testing.T) {
 	check.Equal(t, "what somebody owns", somebodys, fieldsOf(t, after, "somebody"))
 }
 
-// guarded is the body of a patch that was made for this version of the object.
+// guarded returns the body of a patch that was made for this version of the object.
 func guarded(live map[string]any, operations string) string {
 	return fmt.Sprintf(`[{"op":"replace","path":"/metadata/resourceVersion","value":"%s"},%s]`, version(live), operations)
 }
 
-// The object has changed since it was seen: the patch, made for the former
-// state, must not hit, and is made anew for the present one.
+// The object has changed since it was read. The patch for its former state must not apply, and
+// a new one is computed.
 func TestPatchOfAStaleObject(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -87,7 +86,7 @@ func TestPatchOfAStaleObject(t *testing.T) {
 		request{http.MethodPatch, guarded(newer, operation)})
 }
 
-// Healed meanwhile by somebody else: the second look finds nothing to do.
+// Another client has repaired the object meanwhile: the second comparison finds no difference.
 func TestPatchOfAStaleObjectThatIsHealed(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -97,8 +96,8 @@ func TestPatchOfAStaleObjectThatIsHealed(t *testing.T) {
 	check.Equal(t, "object", healed, after)
 }
 
-// Somebody writes at least as fast as we do: the conflict is told, instead of
-// trying for ever.
+// Another client writes at least as fast as the agent: Patch returns the conflict instead of
+// trying without end.
 func TestPatchGivesUp(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -119,8 +118,8 @@ func TestPatchGivesUp(t *testing.T) {
 	}
 }
 
-// Another object has the name now: the patch was not made for it, and repair
-// gets to see whose it is.
+// Another object has the name now. The patch was not made for it, and the repair function
+// checks its owner.
 func TestPatchOfARecreatedObject(t *testing.T) {
 	f := newFixture(t)
 	former := f.create(t, "a")
@@ -138,7 +137,7 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 	check.Equal(t, "object", another, f.get(t, "a"))
 }
 
-// What was never seen is read before it is judged.
+// An object without a known state is read before its repair is computed.
 func TestPatchReads(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -149,7 +148,7 @@ func TestPatchReads(t *testing.T) {
 	}
 }
 
-// An object that is as it should be is left alone: not even an empty patch.
+// A matching object gets no request, not even an empty patch.
 func TestPatchOfNothing(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -158,7 +157,7 @@ func TestPatchOfNothing(t *testing.T) {
 	check.Equal(t, "object", live, after)
 }
 
-// Only NotFound means absent, whether it is found by reading or by writing.
+// Only NotFound means absent, in a read and in a write.
 func TestPatchOfAMissingObject(t *testing.T) {
 	f := newFixture(t)
 	seen := f.create(t, "a")
@@ -174,7 +173,7 @@ func TestPatchOfAMissingObject(t *testing.T) {
 	}
 }
 
-// An object that must not be touched is not touched, and the reason is told.
+// An object that must not be touched stays unchanged, and the error has the reason.
 func TestPatchThatIsRefused(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -187,7 +186,7 @@ func TestPatchThatIsRefused(t *testing.T) {
 	f.checkSent(t)
 }
 
-// A patch that the server refuses leaves the object as it was, and says so.
+// A patch that the server refuses leaves the object unchanged, and returns an error.
 func TestPatchThatIsInvalid(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")

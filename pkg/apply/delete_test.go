@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// only is the proof of one object: another of the same name has another UID.
+// only is the proof of one object: another one of the same name has another UID.
 func only(object map[string]any) apply.Proof {
 	return func(live map[string]any) error {
 		if uid(live) != uid(object) {
@@ -26,8 +26,8 @@ func only(object map[string]any) apply.Proof {
 	}
 }
 
-// A proved object is deleted, this very version of it, and what depends on it
-// goes in the background.
+// A proved object is deleted in exactly this version. Its dependents are deleted in the
+// background.
 func TestDelete(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -40,7 +40,7 @@ func TestDelete(t *testing.T) {
 		uid(live), version(live))})
 }
 
-// What is not there needs no proof: it is gone.
+// An absent object needs no proof: it is gone.
 func TestDeleteOfAMissingObject(t *testing.T) {
 	f := newFixture(t)
 	f.mustDelete(t, f.ref("a"), func(map[string]any) error { return errRefused })
@@ -58,8 +58,8 @@ func TestDeleteThatIsRefused(t *testing.T) {
 	check.Equal(t, "object", live, f.get(t, "a"))
 }
 
-// Somebody puts another object in the place of the proved one, between the
-// proof and the deletion: that one is not hit, and has to be proved itself.
+// Between proof and deletion, another client replaces the proved object. The new object is not
+// deleted, and needs a proof of its own.
 func TestDeleteOfARecreatedObject(t *testing.T) {
 	f := newFixture(t)
 	former := f.create(t, "a")
@@ -77,7 +77,7 @@ func TestDeleteOfARecreatedObject(t *testing.T) {
 	check.Equal(t, "the other object", another, f.get(t, "a"))
 }
 
-// Another object takes the name as soon as it is free: what was deleted is gone.
+// Another object takes the name at once: the deleted object counts as gone.
 func TestDeleteOfAnObjectThatIsReplaced(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -94,8 +94,8 @@ func TestDeleteOfAnObjectThatIsReplaced(t *testing.T) {
 	}
 }
 
-// A version that lost the proof between the proof and the deletion is not
-// deleted either: the proof was for the former version.
+// An object that loses its proof between proof and deletion is not deleted: the proof was for
+// the former version.
 func TestDeleteOfAChangedObject(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "a")
@@ -116,8 +116,8 @@ func TestDeleteOfAChangedObject(t *testing.T) {
 	}
 }
 
-// A finalizer keeps the object: it is not gone, whoever asks again is told so,
-// and it is gone when the finalizer is.
+// A finalizer blocks the deletion. The object is not gone, and each further call reports that,
+// until the finalizer is removed.
 func TestDeleteOfAFinalizedObject(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
@@ -134,7 +134,7 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 	f.mustDelete(t, f.ref("a"), only(live))
 }
 
-// Objects outside of namespaces are reached without one.
+// Cluster-scoped objects are addressed without a namespace.
 func TestClusterScoped(t *testing.T) {
 	f := newFixture(t)
 	ref := manifest.Ref{

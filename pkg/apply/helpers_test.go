@@ -25,21 +25,22 @@ import (
 
 const ourselves = "ourselves"
 
-// fixture is one test's namespace, the Cluster under test, which records what
-// it sends, and somebody else who writes there too.
+// fixture is one test's namespace with another client that writes there, and the Cluster under
+// test, whose requests are recorded.
 type fixture struct {
 	*apply.Cluster
 
 	sent []request
-	// repairs counts how often setA has looked at the object.
+	// repairs counts the calls of setA.
 	repairs int
-	// answered is called when a write was answered, before we are told; nil: nobody is.
+	// answered is called after the server has answered a write, before the Cluster gets the
+	// answer. It may be nil.
 	answered  func()
 	somebody  dynamic.Interface
 	namespace string
 }
 
-// request is a write as it went over the wire.
+// request is a recorded write.
 type request struct {
 	method string
 	body   string
@@ -91,7 +92,7 @@ func (f *fixture) ref(name string) manifest.Ref {
 	}
 }
 
-// object is a ConfigMap with two fields: ours is a, b is anybody's.
+// object is a ConfigMap with two fields: a is ours, b belongs to others.
 func (f *fixture) object(name string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -100,7 +101,7 @@ func (f *fixture) object(name string) map[string]any {
 	}
 }
 
-// create creates the object as ourselves, and forgets that it was sent.
+// create creates the object as the agent, and clears the recorded requests.
 func (f *fixture) create(t *testing.T, name string) map[string]any {
 	t.Helper()
 	live, err := f.Create(t.Context(), f.ref(name), f.object(name))
@@ -113,7 +114,7 @@ func (f *fixture) configMaps() dynamic.ResourceInterface {
 	return f.somebody.Resource(f.ref("").Resource).Namespace(f.namespace)
 }
 
-// change is what somebody else does to the object, by a merge patch.
+// change changes the object as another client, by a merge patch.
 func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
 	t.Helper()
 	live, err := f.configMaps().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
@@ -121,7 +122,7 @@ func (f *fixture) change(t *testing.T, name, patch string) map[string]any {
 	return live.Object
 }
 
-// get gives the object, or nil if there is none.
+// get returns the object, or nil if it does not exist.
 func (f *fixture) get(t *testing.T, name string) map[string]any {
 	t.Helper()
 	list, err := f.configMaps().List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -132,7 +133,7 @@ func (f *fixture) get(t *testing.T, name string) map[string]any {
 	return list.Items[0].Object
 }
 
-// recreate has somebody delete the object and create another of that name.
+// recreate deletes the object as another client, and creates another of that name.
 func (f *fixture) recreate(t *testing.T, name string) map[string]any {
 	t.Helper()
 	kit.Must(t, f.configMaps().Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -141,7 +142,7 @@ func (f *fixture) recreate(t *testing.T, name string) map[string]any {
 	return live.Object
 }
 
-// patchA has data.a repaired, which was last seen as live has it.
+// patchA repairs data.a. live is the last known state.
 func (f *fixture) patchA(t *testing.T, live map[string]any) map[string]any {
 	t.Helper()
 	after, err := f.Patch(t.Context(), f.ref("a"), live, f.setA)
@@ -149,7 +150,7 @@ func (f *fixture) patchA(t *testing.T, live map[string]any) map[string]any {
 	return after
 }
 
-// setA is the repair that wants data.a to be "1".
+// setA is the repair that sets data.a to "1".
 func (f *fixture) setA(live map[string]any) (schema.Patch, error) {
 	f.repairs++
 	if data(live)["a"] == "1" {
@@ -158,7 +159,7 @@ func (f *fixture) setA(live map[string]any) (schema.Patch, error) {
 	return schema.Patch{{Op: "replace", Path: "/data/a", Value: "1"}}, nil
 }
 
-// mustDelete deletes the object, of which nothing is left then.
+// mustDelete deletes the object, and checks that it is gone.
 func (f *fixture) mustDelete(t *testing.T, ref manifest.Ref, proof apply.Proof) {
 	t.Helper()
 	if left, err := f.Delete(t.Context(), ref, proof); err != nil || left != nil {
@@ -179,7 +180,7 @@ func uid(live map[string]any) types.UID {
 	return (&unstructured.Unstructured{Object: live}).GetUID()
 }
 
-// besides gives the object without what every write changes.
+// besides returns the object without the fields that every write changes.
 func besides(live map[string]any) map[string]any {
 	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
 	object.SetResourceVersion("")
@@ -187,13 +188,13 @@ func besides(live map[string]any) map[string]any {
 	return object.Object
 }
 
-// checkSent compares what went over the wire.
+// checkSent compares the recorded requests.
 func (f *fixture) checkSent(t *testing.T, want ...request) {
 	t.Helper()
 	check.Equal(t, "requests", want, f.sent, cmp.AllowUnexported(request{}))
 }
 
-// fieldsOf gives what a manager owns of an object, as managedFields have it.
+// fieldsOf returns the fields that a manager owns of an object, as in managedFields.
 func fieldsOf(t *testing.T, live map[string]any, manager string) map[string]any {
 	t.Helper()
 	var fields map[string]any

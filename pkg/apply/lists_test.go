@@ -13,9 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A patch names the elements of a list by index. Somebody moves them between
-// our look and our patch: nothing but our own element is ever hit, wherever it
-// is then.
+// A patch names the elements of a list by index. Another client moves them between the read
+// and the patch. Only our own element may change, wherever it is then.
 func TestPatchOfAListThatHasMoved(t *testing.T) {
 	const first, second = `{"name": "first", "port": 1}`, `{"name": "second", "port": 2}`
 	for why, ports := range map[string]string{
@@ -38,7 +37,7 @@ func TestPatchOfAListThatHasMoved(t *testing.T) {
 	}
 }
 
-// secondToItself is the repair that wants the second port to lead to its own number.
+// secondToItself is the repair that sets the target port of the second port to its own number.
 func secondToItself(t *testing.T) func(map[string]any) (schema.Patch, error) {
 	t.Helper()
 	desired := map[string]any{
@@ -75,7 +74,7 @@ func (f *fixture) service(t *testing.T, ports string) manifest.Ref {
 	return ref
 }
 
-// setPorts is what somebody else does to the Service.
+// setPorts changes the ports of the Service as another client.
 func (f *fixture) setPorts(t *testing.T, ref manifest.Ref, ports string) map[string]any {
 	t.Helper()
 	patch := []byte(`{"spec": {"ports": ` + ports + `}}`)
@@ -85,7 +84,7 @@ func (f *fixture) setPorts(t *testing.T, ref manifest.Ref, ports string) map[str
 	return live.Object
 }
 
-// portsOf gives where each port leads to, by name.
+// portsOf returns the target port of each port, by name.
 func portsOf(live map[string]any) map[string]any {
 	named := map[string]any{}
 	spec, _ := live["spec"].(map[string]any)

@@ -10,8 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// server is the API server that all tests share: what a write may do is for a
-// real one to say.
+// server is the API server that all tests share: only a real one decides what a write may do.
 var server *rest.Config
 
 func TestMain(m *testing.M) {

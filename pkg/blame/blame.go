@@ -19,7 +19,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Culprit is the manager that wrote a field last. Its time is that of the manager's last write to any field.
+// Culprit is the manager that wrote a field last. Its time is the time of the manager's last write
+// to any field.
 type Culprit struct {
 	Manager string
 	// Subresource is the one that was written, such as "scale"; empty: the object itself.

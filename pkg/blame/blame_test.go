@@ -18,7 +18,7 @@ import (
 
 const ourselves = "ourselves"
 
-// path makes a path of fields and indices.
+// path returns a path of fields and indices.
 func path(steps ...any) schema.Path {
 	var p schema.Path
 	for _, step := range steps {
@@ -138,8 +138,8 @@ func parse(t *testing.T, text string) any {
 	return value
 }
 
-// What a real API server writes into managedFields is understood: four
-// managers of one Deployment are told apart, by each way of writing.
+// The managedFields of a real API server are understood: four managers of one Deployment are
+// distinguished, by each kind of write.
 func TestManagersOfARealObjectAreToldApart(t *testing.T) {
 	plane, err := kit.SharedPlane(t.Context())
 	kit.Must(t, err)

@@ -29,11 +29,10 @@
 //
 // # Validation
 //
-// [Parse] refuses what would be refused later, or would mean something else than the user
-// intends. The CustomResourceDefinition has the same rules, but a cluster may have
-// another definition. Unknown fields are mistakes, and a null is an absent field. The
-// cost is in proportion to the size of the object. Errors repeat neither long values nor
-// those of environment variables.
+// [Parse] refuses values that would be refused later, or that would have an effect that the user
+// does not intend. The CustomResourceDefinition has the same rules, but a cluster may have another
+// definition. Unknown fields are mistakes, and a null is an absent field. The cost is proportional
+// to the size of the object. Errors repeat neither long values nor those of environment variables.
 //
 // # Generated objects
 //

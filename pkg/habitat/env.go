@@ -27,7 +27,7 @@ func readVariable(variable object) map[string]any {
 	}
 	if source, ok := variable.child("valueFrom"); ok {
 		if value != "" {
-			variable.add(field.Forbidden(source.path, "there is a value already: leave one of both out"))
+			variable.add(field.Forbidden(source.path, "there is already a value: leave one of the two out"))
 		}
 		read["valueFrom"] = readSource(source)
 	}

@@ -33,7 +33,7 @@ func ExampleParse() {
 	//  <nil>
 }
 
-// All mistakes are told, with the places where they are.
+// All mistakes are reported with their places.
 func ExampleParse_invalid() {
 	_, mistakes := habitat.Parse(map[string]any{
 		"metadata":      map[string]any{"name": "greeter", "namespace": "shop"},

@@ -17,8 +17,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whatever the object, there are mistakes that can be read, each in a line, or a workload that the
-// API takes as it is.
+// Any object leads to readable mistakes, one a line, or to a workload that the API accepts
+// unchanged.
 func FuzzParse(f *testing.F) {
 	for _, text := range seeds(f) {
 		f.Add(text)
@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// seeds are Habitats, right ones and wrong ones.
+// seeds returns Habitats, valid ones and invalid ones.
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	objects := []map[string]any{decode(f, greeter), decode(f, old)}
@@ -74,8 +74,8 @@ func seeds(f *testing.F) [][]byte {
 	return texts
 }
 
-// isTaken tells that the workload has an identity and a default schema, and that its
-// type in the API knows all of its fields and keeps what is observed of them.
+// isTaken checks that the workload has an identity and a default schema. Its API type must
+// have all of the fields, and preserve the observed ones.
 func isTaken(t *testing.T, h habitat.Habitat) {
 	t.Helper()
 	workload := h.Workload(habitat.DefaultFilesImage)
@@ -107,7 +107,7 @@ func TestCost(t *testing.T) {
 	const factor = 10
 	for _, test := range []struct {
 		why string
-		// of gives a value of some size.
+		// of returns a value of some size.
 		path string
 		of   func(n int) any
 		n    int
@@ -144,7 +144,7 @@ func manyVariables(n int) any {
 
 func manyBinds(n int) any { return binds("")(n) }
 
-// binds makes some that are all of one name, or each of its own.
+// binds returns a constructor of binds, which have one name, or each its own.
 func binds(name string) func(n int) any {
 	return func(n int) any {
 		items := make([]any, n)

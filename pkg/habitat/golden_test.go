@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// golden is a case of testdata/golden: a Habitat, or the namespace of a peer file,
-// and what is generated, to the byte.
+// golden is a case of testdata/golden: a Habitat, or the namespace of a peer file, and the
+// exact bytes of the result.
 type golden struct {
 	Why        string         `json:"why"`
 	Habitat    map[string]any `json:"habitat"`
@@ -22,11 +22,10 @@ type golden struct {
 	ObserverSchema string `json:"observer_schema"`
 }
 
-// What this version of the program generates, the next one does, too: whoever has
-// to change a file of testdata/golden restarts the Pods of all Habitats that are
-// like it with the upgrade, and once more with its rollback. New cases may be added
-// at any time: KRAKE_WRITE_GOLDEN=yes fills in what is generated for cases that have
-// nothing yet, and for no others.
+// All later versions of the program must generate the same as this one. A changed file of
+// testdata/golden restarts the Pods of all Habitats like it, at the upgrade and at its
+// rollback. New cases may be added at any time: KRAKE_WRITE_GOLDEN=yes fills in the results of
+// cases without any.
 func TestGolden(t *testing.T) {
 	check.Golden(t, "testdata/golden/*.yaml", 7, func(t *testing.T, want golden) (got golden, missing string) {
 		got = want
@@ -38,7 +37,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// generated gives manifest and observer schema of a case.
+// generated returns manifest and observer schema of a case.
 func generated(t *testing.T, of golden) (string, string) {
 	t.Helper()
 	if of.Habitat == nil {

@@ -49,8 +49,8 @@ const (
 	deprecatedTopologyLabel = "topology"
 )
 
-// PeerFile is the name of the ConfigMap from which all Pods of a namespace read the
-// address of a peer, and the key of that address in its data.
+// PeerFile is the name of a ConfigMap, and the key of a peer's address in its data. All Pods of a
+// namespace read the address from it.
 const PeerFile = "peer-watch-file"
 
 // DefaultFilesImage is the image of the init container that copies files.

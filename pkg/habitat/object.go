@@ -82,7 +82,7 @@ func (o object) objects(name string, most int) iter.Seq2[int, object] {
 		case !ok && value != nil:
 			o.wrongType(o.at(name), value, "a list")
 		case len(items) > most:
-			o.invalid(o.at(name), fmt.Sprintf("it has %d elements, and at most %d are possible", len(items), most))
+			o.invalid(o.at(name), fmt.Sprintf("it has %d elements; the maximum is %d", len(items), most))
 			return
 		}
 		for i, item := range items {
@@ -201,7 +201,7 @@ type format struct {
 func (r *reading) check(at *field.Path, text string, of format) {
 	switch length := utf8.RuneCountInString(text); {
 	case of.most > 0 && length > of.most:
-		r.add(field.Invalid(at, shorten(text), fmt.Sprintf("it has %d characters, and at most %d are possible", length, of.most)))
+		r.add(field.Invalid(at, shorten(text), fmt.Sprintf("it has %d characters; the maximum is %d", length, of.most)))
 	case !of.is(text):
 		r.add(field.Invalid(at, shorten(text), "it has to be "+of.wanted))
 	}

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// reservedName is a name whose Application would have the name of the peer file's.
+// reservedName is the Habitat name whose Application would have the name of the peer file's
+// Application.
 const reservedName = "peers"
 
 const (
@@ -79,7 +80,7 @@ func v1beta2(root object) Spec {
 // v1beta1 reads the fields directly below spec.
 func v1beta1(root object) Spec {
 	root.emptyIsUnset = true
-	spec, ok := root.requiredChild("spec", "what the Habitat is to be")
+	spec, ok := root.requiredChild("spec", "the desired state of the Habitat")
 	switch {
 	case !ok:
 		return Spec{}

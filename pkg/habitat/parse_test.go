@@ -54,12 +54,12 @@ func TestParse(t *testing.T) {
 	check.Equal(t, "v1beta1 as an empty text", want, parse(t, set(t, decode(t, old), "customVersion", "")))
 }
 
-// verdict is what is said of a Habitat in which one value is another one.
+// verdict is the expected result for a Habitat with one changed value.
 type verdict struct {
 	why   string
 	path  string
 	value any
-	// want is empty if nothing is wrong.
+	// want is empty for a valid Habitat.
 	want []string
 }
 
@@ -93,8 +93,8 @@ const (
 	nameMistake     = `it has to be a name of at most 52 small letters, digits and dashes, that begins and ends with a letter or a digit: the Pods have it in a label, and more behind it`
 )
 
-// What the original operator was measured to do with an input, and what is done here:
-// it accepted several of them, and found out later, or never.
+// The measured behaviour of the original operator, and the behaviour here. The original
+// accepted several wrong inputs, and reported them later or never.
 func TestWhatTheOriginalWasMeasuredWith(t *testing.T) {
 	checkAll(t, decode(t, greeter), []verdict{
 		{"a version that nobody knows", "customVersion", "v1beta3", said(`customVersion: Unsupported value: "v1beta3": supported values: "v1beta1", "v1beta2"`)},
@@ -122,7 +122,7 @@ func TestWhatTheOriginalWasMeasuredWith(t *testing.T) {
 		{"a leader of one Pod", "spec.v1beta2.count", int64(1), nil},
 		{"a count that is no number", "spec.v1beta2.count", "two", said(`spec.v1beta2.count: Invalid value: it is a text, and has to be an integer`)},
 		{"a ring that is too long for a volume", "spec.v1beta2.service.ringSecretName", strings.Repeat("a", 49) + "-20230101000000", said(
-			`spec.v1beta2.service.ringSecretName: Invalid value: "` + strings.Repeat("a", 49) + `-20230101000000": it has 64 characters, and at most 63 are possible`)},
+			`spec.v1beta2.service.ringSecretName: Invalid value: "` + strings.Repeat("a", 49) + `-20230101000000": it has 64 characters; the maximum is 63`)},
 		{"a ring that is just not too long", "spec.v1beta2.service.ringSecretName", strings.Repeat("a", 48) + "-20230101000000", nil},
 		{"a relative path", "spec.v1beta2.persistentStorage.mountPath", "data", said(`spec.v1beta2.persistentStorage.mountPath: Invalid value: "data": it has to be ` + mountMistake)},
 		{"an empty channel", "spec.v1beta2.service.channel", "", said(`spec.v1beta2.service.channel: Invalid value: "": ` + argumentMistake)},
@@ -137,7 +137,7 @@ func TestParseV1beta2(t *testing.T) {
 		{"no name", "metadata.name", gone{}, said(`metadata.name: Required value: ` + strings.TrimPrefix(nameMistake, "it has to be "))},
 		{"a name that is no label", "metadata.name", "a.b", said(`metadata.name: Invalid value: "a.b": ` + nameMistake)},
 		{"the longest name", "metadata.name", strings.Repeat("a", 52), nil},
-		{"a longer name", "metadata.name", strings.Repeat("a", 53), said(`metadata.name: Invalid value: "` + strings.Repeat("a", 53) + `": it has 53 characters, and at most 52 are possible`)},
+		{"a longer name", "metadata.name", strings.Repeat("a", 53), said(`metadata.name: Invalid value: "` + strings.Repeat("a", 53) + `": it has 53 characters; the maximum is 52`)},
 		{"the name of the peers", "metadata.name", "peers", said(`metadata.name: Invalid value: "peers": the ConfigMap habitat-peers is that of the peer file: choose another name`)},
 		{"metadata that are none", "metadata", "x", said(`metadata: Invalid value: it is a text, and has to be an object`, `metadata.name: Required value: `+strings.TrimPrefix(nameMistake, "it has to be "))},
 		{"an unknown field at the top", "specs", int64(1), said(`specs: Forbidden: no such field is known: there are apiVersion, customVersion, kind, metadata, spec, status`)},
@@ -157,7 +157,7 @@ func TestParseV1beta2(t *testing.T) {
 		{"an image with a blank", "spec.v1beta2.image", "a b", said(`spec.v1beta2.image: Invalid value: "a b": it has to be ` + imageMistake)},
 		{"an image with a blank of another alphabet", "spec.v1beta2.image", "a\u00a0", said(`spec.v1beta2.image: Invalid value: "a\u00a0": it has to be ` + imageMistake)},
 		{"the longest image", "spec.v1beta2.image", strings.Repeat("é", 1024), nil},
-		{"a longer image", "spec.v1beta2.image", strings.Repeat("é", 1025), said(`spec.v1beta2.image: Invalid value: "` + strings.Repeat("é", 32) + `...": it has 1025 characters, and at most 1024 are possible`)},
+		{"a longer image", "spec.v1beta2.image", strings.Repeat("é", 1025), said(`spec.v1beta2.image: Invalid value: "` + strings.Repeat("é", 32) + `...": it has 1025 characters; the maximum is 1024`)},
 		{"an image that is a number", "spec.v1beta2.image", int64(1), said(`spec.v1beta2.image: Invalid value: it is a number, and has to be a text`)},
 		{"another strategy", "spec.v1beta2.updateStrategy", "Recreate", said(`spec.v1beta2.updateStrategy: Invalid value: "Recreate": it has to be RollingUpdate or OnDelete`)},
 		{"one by one", "spec.v1beta2.updateStrategy", "RollingUpdate", nil},
@@ -228,11 +228,11 @@ func TestParseStorage(t *testing.T) {
 		{"which the library would write as 1", at + ".size", "1000E", sized("1000E")},
 		{"an exponent of many digits", at + ".size", "1e999999999", sized("1e999999999")},
 		{"an exponent that is too large", at + ".size", "1e99", sized("1e99")},
-		{"many digits", at + ".size", strings.Repeat("1", 64), said(at + `.size: Invalid value: "` + strings.Repeat("1", 64) + `": it has 64 characters, and at most 63 are possible`)},
+		{"many digits", at + ".size", strings.Repeat("1", 64), said(at + `.size: Invalid value: "` + strings.Repeat("1", 64) + `": it has 64 characters; the maximum is 63`)},
 	})
 }
 
-// The API server writes a quantity in one way, whichever it is given.
+// The API server has one form for a quantity, whatever form it gets.
 func TestSizesAreCanonical(t *testing.T) {
 	for given, want := range map[string]string{
 		"2Gi": "2Gi", "2048Mi": "2Gi", "1.5Gi": "1536Mi", "0.5": "500m", ".5Gi": "512Mi", "5.": "5", "+5": "5", "007": "7",
@@ -261,7 +261,7 @@ func TestParseEnv(t *testing.T) {
 		{"an empty list", at, []any{}, nil},
 		{"no list", at, map[string]any{"A": "b"}, said(at + ": Invalid value: it is an object, and has to be a list")},
 		{"as many as there may be", at, many[:500], nil},
-		{"more", at, many, said(at + ": Invalid value: it has 501 elements, and at most 500 are possible")},
+		{"more", at, many, said(at + ": Invalid value: it has 501 elements; the maximum is 500")},
 		{"no object", at + ".0", "A=b", said(at + "[0]: Invalid value: it is a text, and has to be an object")},
 		{"null", at + ".0", nil, said(at + "[0]: Invalid value: it is null, and has to be an object")},
 		{"no name", at + ".0.name", gone{}, said(at + "[0].name: Required value: " + wantedName)},
@@ -269,7 +269,7 @@ func TestParseEnv(t *testing.T) {
 		{"a value that is a number is not repeated", at + ".0.value", int64(12345), said(at + "[0].value: Invalid value: it is a number, and has to be a text")},
 		{"an empty value", at + ".0.value", "", nil},
 		{"no value", at + ".0.value", gone{}, nil},
-		{"a value beside a source", at + ".1.value", "x", said(at + "[1].valueFrom: Forbidden: there is a value already: leave one of both out")},
+		{"a value beside a source", at + ".1.value", "x", said(at + "[1].valueFrom: Forbidden: there is already a value: leave one of the two out")},
 		{"an empty value beside a source", at + ".1.value", "", nil},
 		{"an unknown field", at + ".0.secret", "x", said(at + "[0].secret: Forbidden: no such field is known: there are name, value, valueFrom")},
 		{"no source", at + ".1.valueFrom", map[string]any{}, said(at + "[1].valueFrom: Invalid value: it has 0 sources" + sources)},
@@ -302,7 +302,7 @@ func TestParseV1beta1(t *testing.T) {
 	const only = "only customVersion v1beta2 has it: set customVersion: v1beta2, and move the fields below spec.v1beta2"
 	checkAll(t, decode(t, old), []verdict{
 		{"all fields are right", "kind", "Habitat", nil},
-		{"no spec", "spec", gone{}, said("spec: Required value: what the Habitat is to be")},
+		{"no spec", "spec", gone{}, said("spec: Required value: the desired state of the Habitat")},
 		{"a spec that is none", "spec", "x", said("spec: Invalid value: it is a text, and has to be an object")},
 		{"the fields of v1beta2 beside them", "spec.v1beta2", map[string]any{}, said(`spec.v1beta2: Forbidden: customVersion v1beta1, which is also that of a Habitat without one, has its fields directly below spec: set customVersion: v1beta2`)},
 		{"an unknown field", "spec.replicas", int64(1), said("spec.replicas: Forbidden: no such field is known: there are count, env, image, service")},
@@ -325,7 +325,7 @@ func TestParseV1beta1(t *testing.T) {
 	})
 }
 
-// Of an unknown version nothing but the version is said.
+// For an unknown version, only the version is reported.
 func TestUnknownVersionsAreNotLookedAt(t *testing.T) {
 	h, mistakes := habitat.Parse(decode(t, `{metadata: {name: a, namespace: b, uid: c, generation: 4}, customVersion: v1, spec: {v1: {anything: 1}}}`))
 	check.Equal(t, "mistakes", said(`customVersion: Unsupported value: "v1": supported values: "v1beta1", "v1beta2"`), texts(mistakes))
@@ -345,7 +345,7 @@ func TestCustomVersionOf(t *testing.T) {
 	check.Equal(t, "null", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": nil}))
 }
 
-// Values that no JSON has are mistakes, and no reason to crash.
+// Go values that JSON does not have are mistakes, and cause no panic.
 func TestValuesOfGo(t *testing.T) {
 	for _, v := range []verdict{
 		{"an int", "spec.v1beta2.count", 1, said("spec.v1beta2.count: Invalid value: it is a value of Go's type int, and has to be an integer")},
@@ -358,7 +358,7 @@ func TestValuesOfGo(t *testing.T) {
 	}
 }
 
-// Nulls are absent fields, wherever they are.
+// A null counts as an absent field, at any place.
 func TestNullsAreAbsent(t *testing.T) {
 	object := decode(t, greeter)
 	want := parse(t, object)
@@ -370,7 +370,7 @@ func TestNullsAreAbsent(t *testing.T) {
 	}
 }
 
-// What is told is short, whoever wrote it, and says nothing of values that may be secret.
+// Messages are short, whatever the input, and do not contain values that may be secret.
 func TestMistakesAreShort(t *testing.T) {
 	long := strings.Repeat("s3cret ", 100_000)
 	object := decode(t, greeter)

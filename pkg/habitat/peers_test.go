@@ -10,12 +10,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// after is a time of a test.
+// after returns the time so many seconds after the start.
 func after(seconds int) time.Time {
 	return time.Date(2024, 1, 31, 23, 59, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// pod is a Pod that can be the peer, or not.
+// pod returns a Pod, by default one that can be the peer.
 func pod(name, ip string, started int, changes ...func(*habitat.Pod)) habitat.Pod {
 	p := habitat.Pod{Name: name, IP: ip, Running: true, Started: after(started)}
 	for _, change := range changes {
@@ -59,9 +59,8 @@ func TestChoosePeer(t *testing.T) {
 	}
 }
 
-// Whatever the Pods: there is a peer if and only if a Pod can be it, it is the
-// address of one that can, the current one stays while it can, and the order of the
-// Pods does not matter.
+// For any Pods: there is a peer exactly if a Pod can be the peer, and its address is that of
+// such a Pod. The current peer stays while it can, and the order of the Pods does not matter.
 func FuzzChoosePeer(f *testing.F) {
 	f.Add("", []byte{})
 	f.Add("10.0.0.1", []byte{0x01, 0x00, 0x11, 0x01, 0x22, 0x07})
@@ -92,7 +91,7 @@ func FuzzChoosePeer(f *testing.F) {
 	})
 }
 
-// podsOf makes a Pod of each two bytes, of few names, addresses and times.
+// podsOf returns a Pod for each two bytes, with few distinct names, addresses and times.
 func podsOf(text []byte) []habitat.Pod {
 	var pods []habitat.Pod
 	for ; len(text) >= 2 && len(pods) < 50; text = text[2:] {

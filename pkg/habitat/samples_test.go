@@ -12,13 +12,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// observedLeaves is how many values the samples of the reference have that are
-// observed: 182 of four StatefulSets, and 5 of the peer file.
+// observedLeaves is the number of observed values in the samples of the reference: 182 in four
+// StatefulSets, and 5 in the peer file.
 const observedLeaves = 187
 
-// The samples of the reference are not part of this repository: they are read from
-// the folder that the environment names. Their StatefulSets wait for somebody to
-// delete outdated Pods, where here they are replaced one by one.
+// The samples of the reference are not part of this repository: the environment names their
+// folder. Their StatefulSets wait for a manual deletion of outdated Pods. This program
+// replaces the Pods one by one.
 func TestSamplesOfTheReference(t *testing.T) {
 	folder := os.Getenv("KRAKE_HABITAT_SAMPLES")
 	if folder == "" {
@@ -38,7 +38,7 @@ func TestSamplesOfTheReference(t *testing.T) {
 	check.Equal(t, "observed leaves", observedLeaves, leaves)
 }
 
-// checkSample gives the number of observed leaves.
+// checkSample returns the number of observed leaves.
 func checkSample(t *testing.T, name string) int {
 	t.Helper()
 	h := parse(t, habitatIn(t, name+".input.yaml"))
@@ -67,8 +67,8 @@ func checkPeerSample(t *testing.T, folder string) int {
 	return observedIn(observed)
 }
 
-// observedIn counts what a schema observes: the identity, and what is null. The
-// lengths of lists are no leaves.
+// observedIn counts the observed values of a schema: the identity and all nulls. The lengths
+// of lists do not count.
 func observedIn(schema map[string]any) int {
 	const identity = 3 // apiVersion, kind and name
 	return identity + nulls(schema)
@@ -91,7 +91,7 @@ func nulls(value any) int {
 	return count
 }
 
-// habitatIn gives the Habitat among the documents of a file.
+// habitatIn returns the Habitat among the documents of a file.
 func habitatIn(t *testing.T, file string) map[string]any {
 	t.Helper()
 	for _, document := range documentsOf(t, read(t, file)) {
@@ -103,7 +103,7 @@ func habitatIn(t *testing.T, file string) map[string]any {
 	return nil
 }
 
-// applicationIn gives manifest and observer schema of a proposed ConfigMap.
+// applicationIn returns manifest and observer schema of a proposed ConfigMap.
 func applicationIn(t *testing.T, file string) (resource, observed map[string]any) {
 	t.Helper()
 	data := decode(t, read(t, file))["data"].(map[string]any)

@@ -93,8 +93,8 @@ func (h Habitat) podSpec(filesImage string) map[string]any {
 	return spec
 }
 
-// arguments returns the arguments of the supervisor. Their order matters to the template
-// alone: another order would replace all Pods.
+// arguments returns the arguments of the supervisor. Their order only matters to the Pod template:
+// another order would replace all Pods.
 func (h Habitat) arguments() []any {
 	service := h.Spec.Service
 	var arguments []any

@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The workloads of the samples were written by hand, from what a supervisor needs.
+// The workloads of the samples were written by hand, from the requirements of a supervisor.
 func TestWorkload(t *testing.T) {
 	files, err := filepath.Glob("testdata/samples/*.yaml")
 	if err != nil || len(files) < 6 {
@@ -29,7 +29,7 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// Whoever changes what was given changes nothing else by it.
+// A change to a result changes no other result.
 func TestWorkloadsAreTheirOwn(t *testing.T) {
 	object := decode(t, greeter)
 	h := parse(t, object)

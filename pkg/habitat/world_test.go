@@ -64,7 +64,7 @@ spec:
     bind: [{name: store, service: pgsql, group: default}]
 `
 
-// decode gives the only document of a text.
+// decode returns the only document of a text.
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	documents, err := manifest.Decode([]byte(text))
@@ -74,7 +74,7 @@ func decode(t testing.TB, text string) map[string]any {
 	return documents[0].(map[string]any)
 }
 
-// parse gives the Habitat that an object without mistakes is.
+// parse returns the Habitat of an object without mistakes.
 func parse(t testing.TB, object map[string]any) habitat.Habitat {
 	t.Helper()
 	h, mistakes := habitat.Parse(object)
@@ -82,11 +82,11 @@ func parse(t testing.TB, object map[string]any) habitat.Habitat {
 	return h
 }
 
-// gone takes a field away.
+// gone removes a field.
 type gone struct{}
 
-// set gives the object with another value at a path such as spec.v1beta2.env.0.name.
-// Objects on the way are made.
+// set returns the object with another value at a path such as spec.v1beta2.env.0.name. It
+// creates missing objects on the path.
 func set(t testing.TB, object map[string]any, path string, value any) map[string]any {
 	t.Helper()
 	changed := runtime.DeepCopyJSON(object)
@@ -119,7 +119,7 @@ func set(t testing.TB, object map[string]any, path string, value any) map[string
 	return changed
 }
 
-// texts gives mistakes as they are told.
+// texts returns the texts of mistakes.
 func texts(mistakes field.ErrorList) []string {
 	var told []string
 	for _, mistake := range mistakes {
@@ -135,7 +135,7 @@ func read(t testing.TB, file string) string {
 	return string(text)
 }
 
-// scalars counts the values in an object that are no objects and no lists.
+// scalars counts the values in an object that are neither objects nor lists.
 func scalars(value any) int {
 	count := 0
 	switch value := value.(type) {

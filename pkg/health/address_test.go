@@ -36,7 +36,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// A Service of a media server may have a thousand ports; its status is not to.
+// A Service of a media server may have a thousand ports. Its status stays short.
 func TestAddressIsBounded(t *testing.T) {
 	var ports, want []string
 	for port := range 1000 {
@@ -47,7 +47,7 @@ func TestAddressIsBounded(t *testing.T) {
 	check.Equal(t, "address", "10.0.0.1:"+strings.Join(want[:16], ",")+",...", health.Of(live).Address)
 }
 
-// A Service of another group, such as that of Knative, is no Service.
+// A Service of another group, such as that of Knative, has no address.
 func TestOnlyServicesHaveAddresses(t *testing.T) {
 	live := decode(t, "{apiVersion: serving.knative.dev/v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}")
 	check.Equal(t, "address", "", health.Of(live).Address)

@@ -6,7 +6,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/health"
 )
 
-// An informer's transform reads each object that comes.
+// An informer's transform computes the health of every object that it gets.
 func BenchmarkOf(b *testing.B) {
 	for name, yaml := range map[string]string{
 		"Deployment": workloads[0].live,

@@ -9,10 +9,10 @@
 // [Of] depends on the object alone, not on the time. It accepts any JSON: an unreadable object is
 // [StatusUnknown]. A [Health] is comparable, so that == reports whether anything is new.
 //
-// Where kstatus and the Pods contradict each other, the Pods win: a Pod that failed is Failed, a
-// StatefulSet that waits for a user to delete its Pods (OnDelete) is InProgress as long as some are
-// missing, and a suspended Job is as its owner wants it.
+// If kstatus and the Pods contradict each other, the Pods decide. A failed Pod is Failed. A
+// StatefulSet that waits for a user to delete its Pods (OnDelete) is InProgress while some are
+// missing. A suspended Job matches its owner's intent.
 //
-// The message of a condition is left out, because it may quote what a reader of the Application must
-// not see. The reason is named instead: "Ready is False: ProvisioningFailed".
+// Health omits the message of a condition, because it may contain text that a reader of the
+// Application must not see. It names the reason instead: "Ready is False: ProvisioningFailed".
 package health

@@ -7,8 +7,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// One Pod of a Deployment is not ready. The Service in front of it is well, and
-// so the Application is no worse than its Deployment.
+// One Pod of a Deployment is not ready. The Service in front of it is healthy, so the state of
+// the Application is that of its Deployment.
 func ExampleRollUp() {
 	resources, _ := manifest.Decode([]byte(`
 apiVersion: apps/v1

@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// samples are objects of all shapes that matter.
+// samples returns objects of all relevant shapes.
 func samples(t testing.TB) []object {
 	var all []object
 	for _, c := range examples() {
@@ -31,8 +31,8 @@ func samples(t testing.TB) []object {
 	return all
 }
 
-// Any value of an object may be of any type, and Of gives an answer that keeps
-// what the package promises.
+// Any value of an object may have any type: the result of Of still keeps the package's
+// contract.
 func TestOfManagesWhateverTypes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := samples(t)
@@ -45,7 +45,7 @@ func TestOfManagesWhateverTypes(t *testing.T) {
 	}
 }
 
-// mangle puts something else at a random place of the object.
+// mangle changes a random place of the object to something else.
 func mangle(random *rand.Rand, value any) {
 	switch value := value.(type) {
 	case object:

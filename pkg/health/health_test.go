@@ -20,7 +20,7 @@ func decode(t testing.TB, yaml string) object {
 	return documents[0].(object)
 }
 
-// workload is the health of what runs Pods.
+// workload is the health of an object that runs Pods.
 func workload(status health.Status, message string, state health.State, pods health.Pods) health.Health {
 	return health.Health{Status: status, Message: message, Workload: true, State: state, Pods: pods}
 }
@@ -31,11 +31,10 @@ type example struct {
 	want      health.Health
 }
 
-// examples are all of them.
+// examples returns all examples.
 func examples() []example { return slices.Concat(workloads, jobs, bare, others) }
 
-// The figures are as the controllers of Kubernetes write them, who leave zeros
-// out of most.
+// The figures are those that the controllers of Kubernetes write. They omit most zeros.
 var workloads = []example{
 	{"a Deployment as it is most of the time", `
 apiVersion: apps/v1
@@ -402,7 +401,7 @@ func TestOfNothing(t *testing.T) {
 	}
 }
 
-// A Pod may have hundreds of containers, and a letter several bytes.
+// A Pod may have hundreds of containers, and a character several bytes.
 func TestMessagesAreBounded(t *testing.T) {
 	for _, name := range []string{"web", "wäb", "w世b"} {
 		statuses := make([]any, 500)

@@ -24,7 +24,7 @@ import (
 // Errors contain lines and keys, never values: the text may be that of a Secret.
 func Decode(text []byte) ([]any, error) {
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
+		return nil, fmt.Errorf("the text has %d bytes; the maximum is %d: split it", len(text), MaxBytes)
 	}
 	var resources []any
 	// A line that fills the buffer exactly, and ends the text, is lost to the reader.

@@ -104,8 +104,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// The agent computes from the text of a spec again and reports what is wrong
-// with it in places that more people read than the spec.
+// The agent decodes the text of a spec again. It reports mistakes in places that more people
+// can read than the spec.
 func TestDecodeErrorsTellNoValues(t *testing.T) {
 	for _, text := range []string{
 		"password: *hunter2\n",
@@ -160,7 +160,7 @@ func TestDecodeDepth(t *testing.T) {
 	}
 }
 
-// Decoders that expand first make 600 MB of this: 3000 times 200 KB.
+// Decoders that expand first would need 600 MB here: 3000 times 200 KB.
 func TestDecodeRefusesAliasesBeforeExpanding(t *testing.T) {
 	text := "big: &big " + strings.Repeat("x", 200<<10) + "\nall:\n" + strings.Repeat("- *big\n", 3000)
 	started := time.Now()
@@ -193,7 +193,7 @@ func TestDecodeReadsToTheEnd(t *testing.T) {
 	}
 }
 
-// The largest text that is read, and the smallest that is not, by each limit.
+// For each limit, the largest accepted text and the smallest refused one.
 func TestDecodeLimits(t *testing.T) {
 	tests := []struct {
 		why, text string
@@ -201,7 +201,7 @@ func TestDecodeLimits(t *testing.T) {
 	}{
 		{"as many bytes as possible", "a: " + strings.Repeat("x", manifest.MaxBytes-3), ""},
 		{"one byte more", "a: " + strings.Repeat("x", manifest.MaxBytes-2),
-			"the text has 262145 bytes, and at most 262144 are possible: split it"},
+			"the text has 262145 bytes; the maximum is 262144: split it"},
 		{"as many documents as possible", strings.Repeat("---\na: 1\n", manifest.MaxResources), ""},
 		{"one document more", strings.Repeat("---\na: 1\n", manifest.MaxResources+1),
 			"document 101: more than 100 resources are not possible: split the text"},

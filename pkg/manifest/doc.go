@@ -1,5 +1,5 @@
-// Package manifest has what is true of Kubernetes resources without a cluster: how they are read from
-// text, and which descriptions are of the same resource.
+// Package manifest has the rules for Kubernetes resources that need no cluster: how they are read
+// from text, and which descriptions are of the same resource.
 //
 // A resource is a map[string]any of JSON values: objects, lists, strings, booleans, int64, float64 and
 // nil. [Decode] returns such maps, and nothing in this package changes one that it gets.

@@ -29,7 +29,7 @@ metadata: {name: web, namespace: demo}
 	// v1 Service demo/web <nil>
 }
 
-// What would grow when it is expanded is refused before it is.
+// Text that grows by expansion is refused before the expansion.
 func ExampleDecode_invalid() {
 	_, err := manifest.Decode([]byte("a: &anchor [1, 2]\nb: *anchor\n"))
 	fmt.Println(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whatever the text, there is a result that all walkers can bear, and the same
-// one each time: an agent computes again what the webhook computed.
+// Any text leads to a result that all walkers accept, and each time to the same: an agent
+// repeats the computation of the webhook.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\n---\n- {b: [null, 1.5, yes]}\n",
@@ -33,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 			if got := depth(resource); got > manifest.MaxDepth {
 				t.Errorf("nested %d levels deep", got)
 			}
-			runtime.DeepCopyJSONValue(resource) // panics on what is no JSON
+			runtime.DeepCopyJSONValue(resource) // panics on values that JSON does not have
 			if object, ok := resource.(map[string]any); ok {
 				if unpacked := manifest.Pack(object).Fields(); !reflect.DeepEqual(object, unpacked) {
 					t.Errorf("packed and unpacked it is something else: %#v\n%#v", object, unpacked)
@@ -41,7 +41,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		second, again := manifest.Decode(text)
-		// Not by go-cmp, which takes twice as long for each list within a list.
+		// go-cmp would double its time for each list within a list.
 		if !reflect.DeepEqual(first, second) || check.Message(err) != check.Message(again) {
 			t.Errorf("the second time it gives something else: %v, %v\n%v\n%v", err, again, first, second)
 		}

@@ -67,14 +67,14 @@ func TestGroupVersionKind(t *testing.T) {
 	tests := map[string]schema.GroupVersionKind{
 		"apps/v1": {Group: "apps", Version: "v1", Kind: "K"},
 		"v1":      {Version: "v1", Kind: "K"},
-		"a/b/c":   {Kind: "K"}, // does not parse: no server knows such a kind
+		"a/b/c":   {Kind: "K"}, // does not parse: no server has such a kind
 	}
 	for apiVersion, want := range tests {
 		check.Equal(t, apiVersion, want, manifest.ID{APIVersion: apiVersion, Kind: "K"}.GroupVersionKind())
 	}
 }
 
-// config gives the identity of a ConfigMap "a" in the namespace.
+// config returns the identity of a ConfigMap "a" in the namespace.
 func config(namespace string) manifest.ID {
 	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "a"}
 }
@@ -145,7 +145,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// A schema says no namespace, so that one without is no better a match for it.
+// A schema names no namespace, so a resource without one is no better a match.
 func TestPairNamesakes(t *testing.T) {
 	schemas, resources := []manifest.ID{config(""), config(""), config("")}, []manifest.ID{config("x"), config("")}
 	check.Equal(t, "schemas to resources", []int{0, 1, -1}, manifest.PairNamesakes(schemas, resources))

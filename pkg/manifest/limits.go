@@ -10,11 +10,11 @@ import (
 
 // The limits of a text.
 const (
-	// MaxBytes is how long it may be.
+	// MaxBytes is its maximum length.
 	MaxBytes = 256 << 10
-	// MaxResources is how many resources it may hold.
+	// MaxResources is its maximum number of resources.
 	MaxResources = 100
-	// MaxDepth is how deep objects and lists may be nested. All recursive functions of this project
+	// MaxDepth is the maximum nesting of objects and lists. All recursive functions of this project
 	// rely on it.
 	MaxDepth = 64
 )

@@ -70,7 +70,7 @@ func TestIsReserved(t *testing.T) {
 		"krake.dev/anything":         true,
 		"holder.krake.dev/edge":      true,
 		"a.b.krake.dev/c":            true,
-		"krake.dev":                  true, // a name without a prefix, but who would want it
+		"krake.dev":                  true, // a name without a prefix
 		"app.kubernetes.io/name":     false,
 		"notkrake.dev/owned-by":      false,
 		"krake.dev.example.org/name": false,

@@ -11,26 +11,26 @@ import (
 // objects are packed alike.
 type Packed []byte
 
-// Pack packs an object that came as JSON.
+// Pack packs an object that was received as JSON.
 func Pack(fields map[string]any) Packed {
 	if fields == nil {
 		return nil
 	}
 	packed, err := cbor.Marshal(fields)
 	if err != nil {
-		panic(fmt.Sprintf("a value that came as JSON is none: %v", err)) // of one object: it is recovered from, and told
+		panic(fmt.Sprintf("a value that was received as JSON is not valid JSON: %v", err)) // of one object: it is recovered from, and told
 	}
 	return packed
 }
 
-// Fields returns the object, as a tree of the caller's own.
+// Fields returns the object as a new tree.
 func (p Packed) Fields() map[string]any {
 	if p == nil {
 		return nil
 	}
 	var fields map[string]any
 	if err := cbor.Unmarshal(p, &fields); err != nil {
-		panic(fmt.Sprintf("what was packed is damaged: %v", err))
+		panic(fmt.Sprintf("a packed object is damaged: %v", err))
 	}
 	return fields
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// An object that was never seen is packed to nothing, and unpacked to nothing.
+// An object that was never seen packs to nil, and unpacks to nil.
 func TestNothingIsPackedToNothing(t *testing.T) {
 	if packed := manifest.Pack(nil); packed != nil {
 		t.Errorf("packed: %v", packed)

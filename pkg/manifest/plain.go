@@ -11,9 +11,9 @@ import (
 // quoted are the styles of scalars that are always texts.
 const quoted = yamltree.SingleQuotedStyle | yamltree.DoubleQuotedStyle | yamltree.LiteralStyle | yamltree.FoldedStyle
 
-// decodePlain returns the value of a document whose tree has passed check, if that needs no second
-// parser. The tree is one of YAML 1.2, but kubectl reads scalars as YAML 1.1 does. What the two may
-// read differently, and what is an error to YAML 1.1, is left to the parser of YAML 1.1.
+// decodePlain returns the value of a document whose tree has passed check, if no second parser is
+// necessary. The tree is one of YAML 1.2, but kubectl reads scalars as YAML 1.1 does. The parser of
+// YAML 1.1 reads documents that the two may read differently, and those with errors in YAML 1.1.
 func decodePlain(document []byte, tree *yamltree.Node) (value any, ok bool) {
 	// The tree does not show every tag.
 	if len(tree.Content) == 0 || bytes.ContainsRune(document, '!') {

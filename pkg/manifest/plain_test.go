@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is told without the parser of YAML 1.1 is what that one would have told.
+// The plain decoder returns the same as the parser of YAML 1.1, which it does not use.
 func TestDecodePlain(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -38,7 +38,7 @@ func TestDecodePlain(t *testing.T) {
 
 type object = map[string]any
 
-// Whatever the text.
+// The same for any text.
 func FuzzDecodePlain(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\nb: {c: [d, -e, /f, 10Gi, 0, -7, 'g', \"h\\n\"]}\n",

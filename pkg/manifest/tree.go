@@ -12,14 +12,14 @@ import (
 
 // Tree is a value with the lines and the order of the fields in its text.
 type Tree struct {
-	// Value is as [Decode] returns it.
+	// Value is the value as [Decode] returns it.
 	Value any
 	// Line is its first line.
 	Line int
-	// Fields are those of an object, in the order of the text. Those whose keys YAML does not read as
-	// they are written (yes, 0x10) come last.
+	// Fields are the fields of an object, in the order of the text. Fields whose keys YAML reads as
+	// another value (yes, 0x10) come last.
 	Fields []Field
-	// Items are those of a list.
+	// Items are the items of a list.
 	Items []*Tree
 }
 
@@ -37,7 +37,7 @@ type Field struct {
 func DecodeTree(text []byte) (*Tree, error) {
 	switch {
 	case len(text) > MaxBytes:
-		return nil, fmt.Errorf("the text has %d bytes, and at most %d are possible: split it", len(text), MaxBytes)
+		return nil, fmt.Errorf("the text has %d bytes; the maximum is %d: split it", len(text), MaxBytes)
 	case isBlank(text):
 		return &Tree{Line: 1}, nil
 	case json.Valid(text):

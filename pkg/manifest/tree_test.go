@@ -41,7 +41,7 @@ func TestDecodeTreeRefuses(t *testing.T) {
 		{"a key that is there twice, in JSON", `{"a": 1, "a": 2}`, "duplicate field"},
 		{"digits that would be lost", "a: 99999999999999999999\n", "more digits than 64 bits hold"},
 		{"what no walker could bear", strings.Repeat("[", 65) + strings.Repeat("]", 65), "nested deeper than 64"},
-		{"what is too long", strings.Repeat("#", manifest.MaxBytes+1), "at most 262144 are possible"},
+		{"what is too long", strings.Repeat("#", manifest.MaxBytes+1), "the maximum is 262144"},
 		{"what is no YAML", "a: b: c", "mapping values are not allowed"},
 	}
 	for _, test := range tests {
@@ -55,7 +55,7 @@ func TestDecodeTreeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever the text, a tree has the very value that Decode gives, in all its parts.
+// For any text, the parts of a tree have the same values as the result of Decode.
 func FuzzDecodeTree(f *testing.F) {
 	for _, text := range []string{
 		"b:\n  c: [1, {d: ~}]\na: x\n", `{"a": [1, {"b": "\ud83d\ude00"}], "c": {}}`, "yes: a\n010: b\n'010': c\n", "!!set {a, b}\n",
@@ -70,7 +70,7 @@ func FuzzDecodeTree(f *testing.F) {
 		}
 		want, err := manifest.Decode(text)
 		if err != nil {
-			return // "---" with text behind it, which is another thing to a reader of several documents
+			return // "---" with text behind it, which readers of several documents treat in another way
 		}
 		if _, isList := tree.Value.([]any); len(want) == 1 && !isList && !reflect.DeepEqual(want[0], tree.Value) {
 			t.Errorf("the tree has another value than the document: %v, %v", tree.Value, want[0])
@@ -81,7 +81,7 @@ func FuzzDecodeTree(f *testing.F) {
 	})
 }
 
-// assembled makes the value again from the parts of a tree.
+// assembled builds the value from the parts of a tree.
 func assembled(t *testing.T, tree *manifest.Tree, lines int) any {
 	if tree.Line < 0 || tree.Line > lines {
 		t.Errorf("line %d of %d", tree.Line, lines)

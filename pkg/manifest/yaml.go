@@ -60,7 +60,7 @@ func parse(document []byte) (*yamltree.Node, error) {
 	return &tree, nil
 }
 
-// check refuses what costs more than its text, and nesting too deep for recursion.
+// check refuses constructions that expand beyond their text, and nesting too deep for recursion.
 func check(node *yamltree.Node, depth int) error {
 	switch {
 	case node.Anchor != "" || node.Kind == yamltree.AliasNode:
@@ -80,8 +80,8 @@ func check(node *yamltree.Node, depth int) error {
 	return nil
 }
 
-// withoutValues returns the errors of the YAML decoders that contain lines and keys, and others in
-// place of those that repeat a value.
+// withoutValues returns the errors of the YAML decoders that contain only lines and keys. It
+// replaces errors that repeat a value.
 func withoutValues(err error) error {
 	text := err.Error()
 	switch {
@@ -95,8 +95,8 @@ func withoutValues(err error) error {
 	return fmt.Errorf("parse YAML: %w", err)
 }
 
-// pairsOf and fieldsOf count keys. YAML has keys that are no strings. Of two that become the same
-// text one would be lost, and not always the same.
+// pairsOf and fieldsOf count keys. YAML has keys that are not strings. If two of them become the
+// same text, one would be lost, and not always the same.
 func pairsOf(node *yamltree.Node) int {
 	pairs := 0
 	if node.Kind == yamltree.MappingNode {

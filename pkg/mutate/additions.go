@@ -12,18 +12,18 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// additions are what the hooks add to the Pods of a workload, and to each container.
+// additions are the elements that the hooks add to the Pods of a workload, and to each container.
 type additions struct{ pod, container []addition }
 
-// addition is what is added to one list.
+// addition is what the hooks add to one list.
 type addition struct {
 	list string
-	// keys are the fields of which each alone identifies an element.
+	// keys are the fields that each identify an element.
 	keys   []string
 	pieces []piece
 }
 
-// piece is an element, and the hook that it is for.
+// piece is an added element with its hook.
 type piece struct {
 	hook   application.Hook
 	fields map[string]any
@@ -45,9 +45,9 @@ func additionsOf(hooks application.Hooks) additions {
 	return additions{pod: []addition{volumes}, container: []addition{mounts, variables}}
 }
 
-// variable returns an environment variable whose value is in a Secret. A server drops the
-// empty value, which removes one that was set later: "kubectl set env" replaces the
-// reference by a value, and an API server accepts no variable with both.
+// variable returns an environment variable whose value is in a Secret. A server drops the empty
+// value, which removes one that was set later. "kubectl set env" replaces the reference by a value,
+// and an API server accepts no variable with both.
 func variable(name, secret, key string) map[string]any {
 	return map[string]any{
 		"name":      name,
@@ -56,8 +56,8 @@ func variable(name, secret, key string) map[string]any {
 	}
 }
 
-// visit calls do for each list that is added to, with the object in a spec of Pods that has
-// the list, and with its place.
+// visit calls do for each list with additions. do receives the object with the list, in a spec of
+// Pods, and its place.
 func (a additions) visit(w workload, spec map[string]any, do func(fields map[string]any, one addition, at string)) {
 	at := strings.Join(append([]string{resourcePath(w.index)}, w.path...), ".")
 	for _, one := range a.pod {
@@ -74,7 +74,7 @@ func (a additions) visit(w workload, spec map[string]any, do func(fields map[str
 	}
 }
 
-// addTo returns the resource of the workload with the additions.
+// addTo returns the workload's resource with the additions.
 func (a additions) addTo(w workload) map[string]any {
 	added := runtime.DeepCopyJSON(w.resource)
 	a.visit(w, below(added, w.path...), func(fields map[string]any, one addition, _ string) {
@@ -107,7 +107,7 @@ func (a additions) checkFree(w workload) field.ErrorList {
 	return refusals
 }
 
-// isTaken reports whether two names are equal, or two paths, in any spelling.
+// isTaken reports whether two names are equal, or two paths in any spelling.
 func isTaken(given, ours any) bool {
 	name, isText := given.(string)
 	taken, _ := ours.(string)
@@ -115,11 +115,11 @@ func isTaken(given, ours any) bool {
 }
 
 func isOfHook(hook application.Hook) string {
-	return fmt.Sprintf("it is what the hook %s adds: choose another one, or take the hook out of annotation %s", hook, application.HooksAnnotation)
+	return fmt.Sprintf("the hook %s adds it: choose another one, or remove the hook from annotation %s", hook, application.HooksAnnotation)
 }
 
-// isFound reports whether the keys that the user states for the list find each added
-// element. The other fields have one value in all elements, or a server drops them.
+// isFound reports whether the keys that the user sets for the list identify each added element. The
+// other fields have the same value in all elements, or a server drops them.
 func (a addition) isFound(stated any) bool {
 	names, isList := stated.([]any)
 	if !isList && stated != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// CheckAgentUpdate refuses what the agent of a cluster may not change: it writes only the
+// CheckAgentUpdate refuses changes that the agent of a cluster must not make. It writes only the
 // status of Applications that are, or were, for its cluster. The ValidatingAdmissionPolicy
-// krake-application has the same rules, and needs no webhook.
+// krake-application has the same rules, and works without the webhook.
 func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorList {
 	if !application.IsApplication(cm) || !application.IsApplication(stored) {
-		return field.ErrorList{forbidden(annotationPath(application.FormatAnnotation), "an agent makes and unmakes no Application")}
+		return field.ErrorList{forbidden(annotationPath(application.FormatAnnotation), "an agent must not create or remove an Application")}
 	}
 	if _, holds := stored.Labels[application.HolderLabel(cluster)]; !holds {
 		return field.ErrorList{forbidden("metadata.labels["+application.HolderLabel(cluster)+"]", "the Application is not for the cluster of this agent")}
@@ -58,8 +58,8 @@ func changed[V string | []byte](a, b map[string]V) []string {
 	})
 }
 
-// checkAgentFinalizers lets an agent add its own finalizer if the Application is for its
-// cluster, and remove it at any time.
+// checkAgentFinalizers allows an agent to add its own finalizer if the Application is for its
+// cluster, and to remove it at any time.
 func checkAgentFinalizers(cm, stored *corev1.ConfigMap, own string, current bool) field.ErrorList {
 	others := func(finalizers []string) []string {
 		return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == own })

@@ -10,9 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What the agent of the present cluster, that of a former one and that of
-// another one may change. The policy krake-application says the same to the API
-// server, see test/policies.
+// The fields that each agent may change: the agent of the present cluster, of a former one,
+// and of another one. The policy krake-application has the same rules, see test/policies.
 func TestCheckAgentUpdate(t *testing.T) {
 	tests := []struct {
 		why    string
@@ -59,7 +58,7 @@ func TestCheckAgentUpdate(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			was := stored(t)
-			was.Labels["holder.krake.dev/edge"] = "true" // it was there once, and still holds objects
+			was.Labels["holder.krake.dev/edge"] = "true" // it was there once, and still has objects
 			cm := was.DeepCopy()
 			test.change(cm)
 			check.Equal(t, "refused to the agent of the present cluster", test.present, places(mutate.CheckAgentUpdate(cm, was, "local")))

@@ -11,12 +11,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Access is one right. Name is empty for the right to all objects of the resource.
+// Access is one right. Without a Name it covers all objects of the resource.
 type Access struct {
 	Verb, Group, Resource, Namespace, Name string
 }
 
-// String returns what the right allows: `create deployments.apps in namespace "demo"`.
+// String returns a description: `create deployments.apps in namespace "demo"`.
 func (a Access) String() string {
 	text := a.Verb + " " + a.Resource
 	if a.Group != "" {
@@ -31,25 +31,25 @@ func (a Access) String() string {
 	return text
 }
 
-// Need is a right that the user of an Application must have, and the place in the ConfigMap
-// that needs it.
+// Need is a right that the user of an Application must have, and the place in the ConfigMap that
+// requires it.
 type Need struct {
 	Access
 
 	Path string
-	// Because is the reason, where the place does not say it.
+	// Because is the reason, if the place does not explain it.
 	Because string
 }
 
-// Accounts says as which account Applications are carried out.
+// Accounts decides which account Applications are carried out as.
 type Accounts struct {
-	// Required says that every Application is carried out as a service account of its
-	// namespace: the flag --require-service-account of webhook and agent.
+	// Required reports that every Application is carried out as a service account of its namespace.
+	// It is the flag --require-service-account of webhook and agent.
 	Required bool
 }
 
-// For returns the account that an Application is carried out as, which names this account or
-// none. It is empty for the agent itself.
+// For returns the account for an Application that names this account, or none. It is empty for the
+// agent itself.
 func (a Accounts) For(named string) string {
 	if named == "" && a.Required {
 		return application.DefaultServiceAccount
@@ -116,8 +116,8 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 	return needs
 }
 
-// Left returns the former objects that are not wanted any more. A former resource without an
-// identity never was an object.
+// Left returns the former objects that are no longer wanted. A former resource without an identity
+// was never an object.
 func Left(wanted, former []manifest.Ref) []manifest.Ref {
 	left := slices.Clone(former)
 	return slices.DeleteFunc(left, func(ref manifest.Ref) bool {

@@ -18,8 +18,8 @@ func refTo(group, resource, namespace, name string) manifest.Ref {
 	}
 }
 
-// The rights that an Application asks of its user, each once, with the first
-// place that asks for it.
+// The rights that an Application requires of its user, each once, with the first place that
+// requires it.
 func TestNeeds(t *testing.T) {
 	deployment, config := refTo("apps", "deployments", "demo", "a"), refTo("", "configmaps", "demo", "a")
 	tests := []struct {
@@ -90,8 +90,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// An Application that names no account is the agent's, or the default account's
-// where one is required, and its user has to be allowed to act as that.
+// An Application without an account uses the agent, or the default account where one is
+// required. Its user must be allowed to act as that identity.
 func TestAccounts(t *testing.T) {
 	for _, test := range []struct {
 		why      string

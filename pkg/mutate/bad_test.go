@@ -28,23 +28,23 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What an input may cost. Allocations do not depend on the machine; of the time,
-// that of the processor is counted, which other programs do not take away.
+// The limits of what an input may cost. Allocations do not depend on the machine. Only
+// processor time is counted, which other programs do not affect.
 const (
 	mostAllocated = 128 << 20
 	mostTime      = 2 * time.Second
 )
 
-// marker stands for a value that nobody must be told.
+// marker stands for a value that must not be published.
 const marker = "hunter2"
 
-// badInput is a case of testdata/bad. The request is the Application demo/web
-// with manifest and observer schema, changed by the merge patch Request.
-// With Stored it is an update: of the same Application with a ConfigMap in its
-// manifest, as it was admitted, changed by the merge patch Stored.
+// badInput is a case of testdata/bad. The request is the Application demo/web with manifest
+// and observer schema, changed by the merge patch Request. With Stored it is an update. The
+// stored Application is the same one with a ConfigMap in its manifest, after admission,
+// changed by the merge patch Stored.
 //
-// With Each there is one case for each of its values: $each is replaced by the
-// value, or $name by that of the key "name" where the values are objects.
+// With Each, every one of its values makes a case. $each is replaced by the value. If the
+// values are objects, $name is replaced by the value of the key "name".
 type badInput struct {
 	Why            string          `json:"why"`
 	Each           []any           `json:"each,omitempty"`
@@ -56,16 +56,16 @@ type badInput struct {
 	// Causes are all refusals, in their order, each with a part of its detail:
 	// "data.spec.manifest[0].kind: Invalid value: a List is not supported".
 	Causes []string `json:"causes,omitempty"`
-	// Accepted tells that there are none; Warnings has a part of each warning then.
+	// Accepted is set if there are no refusals. Warnings then has a part of each warning.
 	Accepted bool     `json:"accepted,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Open says what is wrong with this program, which does not answer as the
-	// case says: a defect that is known, and that must not be mended unnoticed.
+	// Open describes a known defect: the program does not answer as the case says. A fix must
+	// update the case.
 	Open string `json:"open,omitempty"`
 }
 
-// parts is a text, or a list of texts, of {repeat: [text, times]}, where %d is
-// the number of the time, and of {hex: bytes}.
+// parts is a text, or a list with elements of three kinds: texts, {repeat: [text, times]},
+// where %d is the number of the repetition, and {hex: bytes}.
 type parts string
 
 func (p *parts) UnmarshalJSON(text []byte) error {
@@ -146,7 +146,7 @@ func badInputs(t testing.TB, file string) []badInput {
 	}
 }
 
-// expanded gives a case for each value of its Each.
+// expanded returns a case for each value of its Each.
 func expanded(t testing.TB, document []byte) [][]byte {
 	t.Helper()
 	var of struct{ Each []any }
@@ -175,7 +175,7 @@ func expanded(t testing.TB, document []byte) [][]byte {
 
 const storedManifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}\n"
 
-// request gives what the user sends, and what is stored if it is an update.
+// request returns the user's ConfigMap, and the stored one if it is an update.
 func (b badInput) request(t testing.TB) (cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	cm = submitted()
@@ -188,7 +188,7 @@ func (b badInput) request(t testing.TB) (cm, stored *corev1.ConfigMap) {
 		cm = stored.DeepCopy()
 	}
 	cm = merged(t, cm, b.Request)
-	// Not through the merge patch: what is no UTF-8 would not survive it.
+	// These texts bypass the merge patch, which would change invalid UTF-8.
 	for key, text := range map[string]*parts{"spec.manifest": b.Manifest, "spec.observer_schema": b.ObserverSchema} {
 		if text != nil {
 			cm.Data[key] = string(*text)
@@ -211,18 +211,18 @@ func merged(t testing.TB, cm *corev1.ConfigMap, patch []byte) *corev1.ConfigMap 
 	return &after
 }
 
-// verdict is what became of an input.
+// verdict is the result of an input.
 type verdict struct {
 	refusals field.ErrorList
 	warnings []string
-	// cm is the ConfigMap as it was completed.
+	// cm is the completed ConfigMap.
 	cm *corev1.ConfigMap
-	// allocated bytes and taken time are those of the computation.
+	// allocated and taken are the bytes and the time of the computation.
 	allocated uint64
 	taken     time.Duration
 }
 
-// judge computes what admission does of an input without any API server.
+// judge computes the result of admission without an API server.
 func judge(cm, stored *corev1.ConfigMap, scope mutate.Scope) verdict {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -247,7 +247,7 @@ func prepare(cm, stored *corev1.ConfigMap) mutate.Prepared {
 	return mutate.PrepareForUpdate(cm, stored)
 }
 
-// processorTime is that of all threads of this process until now.
+// processorTime returns the time that all threads of this process have used.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -256,8 +256,8 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// objects locates identities as an API server with a few kinds would, and takes
-// others for namespaced ones of a guessed resource, as the webhook does.
+// objects locates identities as an API server with a few kinds does. Like the webhook, it
+// takes other kinds for namespaced ones of a guessed resource.
 func objects(ids []manifest.ID) []mutate.Object {
 	located := make([]mutate.Object, 0, len(ids))
 	for _, id := range ids {
@@ -274,8 +274,8 @@ func objects(ids []manifest.ID) []mutate.Object {
 	return located
 }
 
-// clusterScoped are the kinds in no namespace; renamed those that a server knows
-// by two groups, of which one is stored.
+// clusterScoped are the kinds without a namespace. renamed are those that a server serves in
+// two groups, of which it stores one.
 var (
 	clusterScoped = map[string]bool{
 		"Namespace": true, "Node": true, "PersistentVolume": true, "ClusterRole": true, "ClusterRoleBinding": true,
@@ -290,7 +290,7 @@ var (
 	}
 )
 
-// check compares the verdict with what the case says.
+// check compares the verdict with the case.
 func (b badInput) check(t *testing.T, got verdict) {
 	t.Helper()
 	problem := differences("causes", b.Causes, texts(got.refusals), sameCause)
@@ -334,7 +334,7 @@ func differences(what string, want, got []string, same func(got, want string) bo
 	return fmt.Sprintf("%s: got\n  %s\nwant\n  %s\n", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 }
 
-// sameCause tells if place and type are the same, and the detail holds what is wanted.
+// sameCause reports whether place and type are equal, and the detail contains the wanted text.
 func sameCause(got, want string) bool {
 	for _, kind := range []string{": Invalid value: ", ": Forbidden: ", ": Required value: ", ": Unsupported value: "} {
 		if place, part, ok := strings.Cut(want, kind); ok {
@@ -345,7 +345,7 @@ func sameCause(got, want string) bool {
 	return false
 }
 
-// costs remembers what was slowest and what was hungriest.
+// costs records the slowest and the largest computation.
 type costs struct{ slowest, hungriest verdict }
 
 func (c *costs) count(t *testing.T, got verdict) {
@@ -360,11 +360,11 @@ func (c *costs) count(t *testing.T, got verdict) {
 	}
 }
 
-// judgeFile judges the cases of a file and gives how many there are.
+// judgeFile judges the cases of a file and returns their number.
 func judgeFile(t *testing.T, file string) int {
 	t.Helper()
 	inputs := badInputs(t, file)
-	judge(submitted(), nil, "") // what is computed once in a program's life is no case's cost
+	judge(submitted(), nil, "") // lazy initialization is no cost of a case
 	var most costs
 	for _, input := range inputs {
 		t.Run(input.Why, func(t *testing.T) {
@@ -384,7 +384,7 @@ func (b badInput) judge(t testing.TB) verdict {
 	return judge(cm, stored, b.Scope)
 }
 
-// badFiles are those of testdata/bad.
+// badFiles returns the files of testdata/bad.
 func badFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "bad", "*.yaml"))
@@ -395,8 +395,7 @@ func badFiles(t testing.TB) []string {
 	return paths
 }
 
-// What is refused, and in which words; and what looks as if it should be, and is
-// not.
+// The refused inputs, with the texts of the refusals, and inputs that look bad but are legal.
 func TestBadInputs(t *testing.T) {
 	count := 0
 	for _, file := range badFiles(t) {

@@ -27,7 +27,7 @@ func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 			"the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"))
 	}
 	if cm.Name == "kube-root-ca.crt" {
-		refusals = append(refusals, forbidden("metadata.name", "Kubernetes keeps the ConfigMap of this name: choose another one"))
+		refusals = append(refusals, forbidden("metadata.name", "Kubernetes manages the ConfigMap of this name: choose another one"))
 	}
 	if ptr.Deref(cm.Immutable, false) {
 		refusals = append(refusals, forbidden("immutable", "the status of an Application is kept in the ConfigMap: leave immutable out"))
@@ -47,7 +47,7 @@ func checkAnnotations(cm *corev1.ConfigMap) field.ErrorList {
 	account, named := cm.Annotations[application.ServiceAccountAnnotation]
 	if account == "default" { // its rights would be those of every Pod of the namespace
 		refusals = append(refusals, forbidden(annotationPath(application.ServiceAccountAnnotation),
-			"every Pod of the namespace acts as default: name an account of its own"))
+			"every Pod of the namespace acts as default: name a separate account"))
 	}
 	if named && len(validation.IsDNS1123Subdomain(account)) > 0 {
 		refusals = append(refusals, field.Invalid(annotations.Key(application.ServiceAccountAnnotation), account,
@@ -90,9 +90,9 @@ func notAKey() string {
 	return "the keys of a spec are " + inWords(application.SpecKeys()) + ", below data, and below binaryData " + application.CSARKey
 }
 
-// checkNewAnnotations refuses unknown annotations of ours, which would have no effect: a
-// cluster with a typing error in its key would be this one. A stored annotation may be of
-// another version of this program, and stays.
+// checkNewAnnotations refuses unknown annotations of this project, which would have no effect. With
+// a misspelled annotation for the cluster, for example, the objects would be on this cluster. A
+// stored annotation may be of another version of this program, and stays.
 func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
@@ -106,8 +106,8 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	return refusals
 }
 
-// checkWishes refuses annotations with invalid values. A stored one stays, and counts as its
-// default, so that it prevents no other edit.
+// checkWishes refuses annotations with invalid values. A stored invalid value stays and counts as
+// its default, so that it does not prevent other edits.
 func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 	changed := maps.Clone(cm.Annotations)
 	maps.DeleteFunc(changed, func(name, value string) bool {
@@ -123,8 +123,8 @@ func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 	return refusals
 }
 
-// checkForceDelete refuses to give up the cluster where a living Application is, because its
-// agent would create the objects again.
+// checkForceDelete refuses to give up the current cluster of an Application that is not being
+// deleted, because its agent would create the objects again.
 func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 	value := cm.Annotations[application.ForceDeleteAnnotation]
 	path := field.NewPath("metadata", "annotations").Key(application.ForceDeleteAnnotation)
@@ -143,8 +143,8 @@ func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 	return nil
 }
 
-// MaxSpecBytes bounds the text of manifest and observer schema together. The remaining part
-// of the 1 MiB of a ConfigMap is for the status documents.
+// MaxSpecBytes bounds the text of manifest and observer schema together. The remaining part of the
+// 1 MiB of a ConfigMap is for the status documents.
 const MaxSpecBytes = manifest.MaxBytes
 
 // checkSize refuses a spec that would leave no room for the status.
@@ -156,11 +156,11 @@ func checkSize(spec application.Spec) field.ErrorList {
 	source, _ := spec.Source()
 	keys := append([]string{source, application.ObserverSchemaKey}, slices.Sorted(slices.Values(unusedSources(spec)))...)
 	return field.ErrorList{invalid("data", fmt.Sprintf(
-		"%s have %d bytes together, and at most %d are possible: split the Application", inWords(keys), size, MaxSpecBytes))}
+		"%s have %d bytes together; the maximum is %d: split the Application", inWords(keys), size, MaxSpecBytes))}
 }
 
-// unusedSources returns the keys of sources that have no effect, because another one says
-// what the resources are.
+// unusedSources returns the keys of sources without effect, because another source takes
+// precedence.
 func unusedSources(spec application.Spec) []string {
 	source, _ := spec.Source()
 	var unused []string
@@ -179,15 +179,15 @@ func inWords(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Limits of a ConfigMap, as the API server has them.
+// The limits of the API server for a ConfigMap.
 const (
 	maxDataBytes       = 1 << 20
 	maxAnnotationBytes = 256 << 10
 )
 
-// checkRoom refuses a ConfigMap that the API server would refuse, and says how many bytes are
-// whose. It also refuses one without room for the bytes to come: an agent that cannot record
-// what it does repeats it for ever.
+// checkRoom refuses a ConfigMap that the API server would refuse, and reports how the bytes are
+// distributed. It also refuses one without room for the expected bytes. An agent that cannot record
+// its actions would repeat them forever.
 func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 	var refusals field.ErrorList
 	yours, ours := 0, 0
@@ -206,7 +206,7 @@ func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 	}
 	if total := yours + ours + toCome; total > maxDataBytes {
 		refusals = append(refusals, invalid("data", fmt.Sprintf(
-			"the ConfigMap would have %d bytes: %d of yours, %d of status, and %d to come when the objects are observed; at most %d are possible: split the Application, or keep other data elsewhere",
+			"the ConfigMap would have %d bytes: %d of yours, %d of status, and %d to come when the objects are observed; the maximum is %d: split the Application, or keep other data elsewhere",
 			total, yours, ours, toCome, maxDataBytes)))
 	}
 	annotations := 0
@@ -215,7 +215,7 @@ func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 	}
 	if annotations > maxAnnotationBytes {
 		refusals = append(refusals, invalid("metadata.annotations", fmt.Sprintf(
-			"they have %d bytes, and at most %d are possible: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not",
+			"they have %d bytes; the maximum is %d: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not",
 			annotations, maxAnnotationBytes)))
 	}
 	return refusals

@@ -11,29 +11,29 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Scope is how far Applications reach: the flag --scope of webhook and agent.
+// Scope limits how far Applications reach: the flag --scope of webhook and agent.
 type Scope string
 
 const (
-	// NamespaceScope keeps an Application in its own namespace.
+	// NamespaceScope confines an Application to its own namespace.
 	NamespaceScope Scope = "namespace"
-	// ClusterScope lets it reach every namespace, and cluster-scoped objects.
+	// ClusterScope allows it every namespace, and cluster-scoped objects.
 	ClusterScope Scope = "cluster"
 )
 
-// Object is a resource of a manifest, with what an API server knows of its kind.
+// Object is a resource of a manifest, with the facts that an API server knows about its kind.
 type Object struct {
-	// Ref has the namespace of the manifest. Its name is empty where the manifest does not
-	// identify the resource, which is refused elsewhere.
+	// Ref has the namespace of the manifest. Its name is empty if the manifest does not identify
+	// the resource. Another check refuses that.
 	manifest.Ref
 
 	ClusterScoped bool
-	// Guessed says that the API server does not know the kind: the resource is a guess, and
+	// Guessed reports that the API server does not know the kind. The resource is then a guess, and
 	// only the target knows the scope.
 	Guessed bool
 }
 
-// ObjectAt returns the object of an identity whose kind has this mapping.
+// ObjectAt returns the object of an identity, for a kind with this mapping.
 func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
 	return Object{
 		Ref:           manifest.Ref{ID: id, Resource: mapping.Resource},
@@ -41,20 +41,20 @@ func ObjectAt(id manifest.ID, mapping *meta.RESTMapping) Object {
 	}
 }
 
-// Home is where an Application belongs.
+// Home is the place of an Application.
 type Home struct {
-	// Hub is its namespace, and Target the namespace of its objects on the target. Only an
-	// agent that maps namespaces has two different ones.
+	// Hub is its namespace, and Target is the namespace of its objects on the target. They differ
+	// only if the agent maps namespaces.
 	Hub, Target string
-	// Account says that a service account of that namespace writes the objects, so that the
-	// API server checks its rights and not those of the agent.
+	// Account reports that a service account of that namespace writes the objects. The API server
+	// then checks its rights instead of the agent's.
 	Account bool
 }
 
-// Confine returns where the objects belong, in the same order, and refuses those that an
-// Application of that home may not reach. It is the first of the three locks: webhook and
-// agent both call it, and it trusts what an API server says of a kind, never the manifest.
-// It also refuses two descriptions of one object.
+// Confine returns the places of the objects, in the same order. It refuses objects that an
+// Application of that home must not reach, and two descriptions of one object. It is the first of
+// the three locks: webhook and agent both call it. It trusts what an API server reports about a
+// kind, never the manifest.
 func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.ErrorList) {
 	var refusals field.ErrorList
 	refs := make([]manifest.Ref, 0, len(objects))
@@ -79,8 +79,8 @@ func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.Error
 	return refs, refusals
 }
 
-// rbacGroup has the kinds that grant rights. The API server checks the rights of the client
-// that writes them, which may be the agent.
+// rbacGroup has the kinds that grant rights. The API server checks the rights of the client that
+// writes them. That client may be the agent.
 const rbacGroup = "rbac.authorization.k8s.io"
 
 func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Error) {
@@ -88,13 +88,13 @@ func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Erro
 	switch {
 	case object.Resource.Group == rbacGroup && !home.Account:
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
-			"an agent that creates a %s hands out its own rights, not those of the Application's user: name a service account that may, in annotation %s, or have an administrator create it",
+			"an agent that creates a %s grants its own rights, not those of the Application's user: name a service account with that right in annotation %s, or have an administrator create it",
 			object.Kind, application.ServiceAccountAnnotation))
 	case object.ClusterScoped && s != ClusterScope:
 		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
 			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))
 	case object.ClusterScoped:
-		ref.Namespace = "" // the API server ignores that of the manifest
+		ref.Namespace = "" // the API server ignores the manifest's namespace
 	case object.Namespace == "" || object.Namespace == home.Hub:
 		ref.Namespace = home.Target
 	case s != ClusterScope:
@@ -104,7 +104,7 @@ func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Erro
 	return ref, nil
 }
 
-// place is where an object is, in any version of its API.
+// place is the location of an object, in any version of its API.
 type place struct {
 	resource        schema.GroupResource
 	namespace, name string

@@ -21,8 +21,8 @@ func located(apiVersion, kind, resource, namespace, name string, clusterScoped b
 	}
 }
 
-// Where an object is put, and what is refused: what counts is the kind's scope
-// as the API server tells it, and never the text.
+// The namespace of each object, and the refusals. Only the scope of the kind on the API server
+// counts, not the text.
 func TestConfine(t *testing.T) {
 	config := func(namespace, name string) mutate.Object {
 		return located("v1", "ConfigMap", "configmaps", namespace, name, false)
@@ -55,7 +55,7 @@ func TestConfine(t *testing.T) {
 		{"rights are not handed out, in whatever scope", mutate.ClusterScope, []mutate.Object{
 			located("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", "", "r", false),
 		}, []string{"/r"}, []any{
-			"data.spec.manifest[0].kind: Forbidden: an agent that creates a RoleBinding hands out its own rights, not those of the Application's user: name a service account that may, in annotation krake.dev/service-account, or have an administrator create it",
+			"data.spec.manifest[0].kind: Forbidden: an agent that creates a RoleBinding grants its own rights, not those of the Application's user: name a service account with that right in annotation krake.dev/service-account, or have an administrator create it",
 		}},
 		{"the wide scope reaches everything", mutate.ClusterScope,
 			[]mutate.Object{config("other", "a"), config("", "a"), volume("", "r")}, []string{"other/a", "demo/a", "/r"}, []any{}},

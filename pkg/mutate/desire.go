@@ -11,27 +11,28 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Desired is what an Application wants. Resources, Schemas and Manifest have the same order.
+// Desired is the desired state of an Application. Resources, Schemas and Manifest have the same
+// order.
 type Desired struct {
 	// Mangled is the mangled observer schema (step 1).
 	Mangled schema.Set
 	// Resources is the desired state, the last applied manifest (step 2).
 	Resources []map[string]any
 	Schemas   []schema.Schema
-	// Manifest are the resources that the user wrote, with what the hooks have added.
+	// Manifest are the user's resources, with the additions of the hooks.
 	Manifest []map[string]any
-	// Translated is the translation of a template or an archive (step 0), nil where
-	// there is a manifest.
+	// Translated is the translation of a template or an archive (step 0). It is nil if there is a
+	// manifest.
 	Translated []map[string]any
-	// Secrets are those of the hooks: the last ones of the resources. The agent makes their
-	// values, of which documents have only digests.
+	// Secrets are the Secrets of the hooks, the last ones of the resources. The agent makes their
+	// values. Documents have only digests of them.
 	Secrets []HookSecret
 }
 
-// Desire returns the desired state of an Application, computed from its spec and from what
-// its agent has learned, and from nothing else, so that webhook and agent have the same
-// result. With refusals the result is empty. [Scope.Confine] decides where the objects are
-// and whether the Application may reach them.
+// Desire returns the desired state of an Application. It computes it only from the spec and the
+// learned values, so that webhook and agent have the same result. If there are refusals, the result
+// is empty. [Scope.Confine] decides where the objects are, and whether the Application may reach
+// them.
 func Desire(spec application.Spec, learned []map[string]any) (Desired, field.ErrorList) {
 	d := read(spec)
 	if len(d.refusals) > 0 {
@@ -43,8 +44,8 @@ func Desire(spec application.Spec, learned []map[string]any) (Desired, field.Err
 	return d.Desired, nil
 }
 
-// draft is a desired state that is read and checked, and not yet computed. A resource of the
-// manifest that is no object is nil, and refused.
+// draft is a desired state that is read and checked, but not computed yet. A resource of the
+// manifest that is not an object is nil, and refused.
 type draft struct {
 	Desired
 
@@ -52,7 +53,7 @@ type draft struct {
 	warnings []string
 }
 
-// read reads a spec, and finds all its mistakes.
+// read reads a spec, and reports all its mistakes.
 func read(spec application.Spec) draft {
 	if refusals := checkSize(spec); len(refusals) > 0 {
 		return draft{refusals: refusals}
@@ -87,7 +88,7 @@ func read(spec application.Spec) draft {
 	return d
 }
 
-// hook adds to resources and schemas what the hooks want (step 3).
+// hook adds the additions of the hooks to resources and schemas (step 3).
 func (d *draft) hook(hooks application.Hooks, custom []map[string]any) {
 	injection, refusals := inject(hooks, d.Manifest, custom)
 	if d.refusals = refusals; len(refusals) > 0 {
@@ -99,7 +100,6 @@ func (d *draft) hook(hooks application.Hooks, custom []map[string]any) {
 	d.warnings = append(d.warnings, injection.warnings...)
 }
 
-// desire computes the desired state.
 func (d *draft) desire(learned []map[string]any) field.ErrorList {
 	var err error
 	if d.Schemas, err = d.Mangled.Of(d.Manifest); err != nil {
@@ -109,12 +109,12 @@ func (d *draft) desire(learned []map[string]any) field.ErrorList {
 	if err != nil {
 		return field.ErrorList{invalid("data."+application.LearnedKey, err.Error())}
 	}
-	d.Resources = retained[:len(d.Manifest)] // what was learned of a resource that left the manifest comes behind
+	d.Resources = retained[:len(d.Manifest)] // learned resources that left the manifest follow
 	return nil
 }
 
-// align returns the schemas with the keys of built-in lists, so that learned values stay with
-// their element when the manifest changes its order, and without what only a server writes.
+// align returns the schemas with the keys of built-in lists, and without fields that only a server
+// writes. With keys, learned values stay with their element when the manifest changes the order.
 func align(mangled schema.Set) schema.Set {
 	types := apitypes.BuiltIn()
 	aligned := make(schema.Set, 0, len(mangled))

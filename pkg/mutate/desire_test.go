@@ -54,7 +54,7 @@ spec:
 	}
 }
 
-// key3 is what an agent learns of the Song.
+// key3 is a value that an agent learns of the Song.
 func key3() []object {
 	return []object{{
 		"apiVersion": "v1", "kind": "Song", "metadata": object{"name": "top50"},
@@ -89,8 +89,8 @@ func TestDesireKnowsWhatWasLearned(t *testing.T) {
 	check.Equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
 }
 
-// The containers of a Pod have names: what was learned of one stays with it when
-// the manifest is put in another order.
+// The containers of a Pod have names: a value that was learned for one stays with it when the
+// manifest changes their order.
 func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
 	desired := desire(t, application.Spec{
 		Manifest: "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: b}, {name: a}]}}",
@@ -101,7 +101,7 @@ func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
 	check.Equal(t, "spec", any(want), desired.Resources[0]["spec"])
 }
 
-// What only a server can write is not observed.
+// Fields that only a server can write are not observed.
 func TestDesireObservesNothingOfTheServers(t *testing.T) {
 	desired := desire(t, application.Spec{
 		Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, finalizers: []}, status: {a: 1}}",
@@ -124,7 +124,7 @@ func TestDesireNothing(t *testing.T) {
 	check.Equal(t, "desired state", []object{}, desired.Resources)
 }
 
-// Schemas are in the order of the resources, whatever order the user gave them.
+// The schemas have the order of the resources, whatever order the user wrote.
 func TestDesireSchemasGoWithResources(t *testing.T) {
 	spec := song()
 	spec.ObserverSchema = "apiVersion: v1\nkind: Artist\nmetadata: {name: gainsbourg}\n---\n" + spec.ObserverSchema
@@ -134,7 +134,7 @@ func TestDesireSchemasGoWithResources(t *testing.T) {
 	}
 }
 
-// Webhook and agent compute the same only if nothing else goes into it.
+// Webhook and agent compute the same result only if it depends on nothing else.
 func TestDesireIsAPureFunction(t *testing.T) {
 	learned := key3()
 	first := desire(t, song(), learned)
@@ -184,7 +184,7 @@ func TestDesireLimits(t *testing.T) {
 	}{
 		{"as much text as possible", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(10)}, []any{}},
 		{"a byte more", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(11)}, []any{
-			"data: Invalid value: spec.manifest and spec.observer_schema have 262145 bytes together, and at most 262144 are possible: split the Application",
+			"data: Invalid value: spec.manifest and spec.observer_schema have 262145 bytes together; the maximum is 262144: split the Application",
 		}},
 		{"as many resources as possible", application.Spec{Manifest: many(manifest.MaxResources)}, []any{}},
 		{"a resource more", application.Spec{Manifest: many(manifest.MaxResources + 1)}, []any{
@@ -199,7 +199,7 @@ func TestDesireLimits(t *testing.T) {
 	}
 }
 
-// A forged status.learned can make an Application unreadable, and nothing else.
+// A forged status.learned can make an Application unreadable, but has no other effect.
 func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
 	_, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}})
 	check.Equal(t, "refusals", []any{
@@ -207,8 +207,8 @@ func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
 	}, messages(refusals))
 }
 
-// What is forged as learned changes no value of the manifest, and adds only
-// what is observed: nothing that editing the spec would not give.
+// Forged learned values change no value of the manifest, and add only observed fields. An edit
+// of the spec could do the same.
 func TestDesireTrustsNoLearnedValueOverTheManifest(t *testing.T) {
 	forged := key3()
 	forged[0]["spec"] = object{"key1": "forged", "key2": "forged", "key4": "forged", "rythms": []any{"forged", "forged", "forged"}}

@@ -1,10 +1,10 @@
-// Package mutate is what admission computes, and what the agent computes again with the same
-// functions, so that it does not have to trust a stored document.
+// Package mutate is the computation of admission. The agent repeats it with the same functions, so
+// that it does not have to trust a stored document.
 //
-// [Desire] is the function f of specification and learned values: steps 1 and 2 of the
-// reference's reconciliation loop. [PrepareForCreate] and [PrepareForUpdate] treat a ConfigMap
-// as if it had a status subresource: a user's request never brings status, and what webhook
-// and agents wrote is taken from the stored object.
+// [Desire] is the function f of specification and learned values: steps 1 and 2 of the reference's
+// reconciliation loop. [PrepareForCreate] and [PrepareForUpdate] treat a ConfigMap as if it had a
+// status subresource. A user's request never sets status. The status of webhook and agents comes
+// from the stored object.
 //
 //	prepared := mutate.PrepareForCreate(cm) // cm now has the status documents
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// below returns the object at the path, nil if there is none.
+// below returns the object at the path, or nil if there is none.
 func below(fields map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		fields, _ = fields[name].(map[string]any)
@@ -14,7 +14,7 @@ func below(fields map[string]any, path ...string) map[string]any {
 	return fields
 }
 
-// listOf returns the items of a list, and of null none.
+// listOf returns the items of a list, and no items for null.
 func listOf(value any) ([]any, bool) {
 	items, ok := value.([]any)
 	return items, ok || value == nil
@@ -30,8 +30,8 @@ func isEmpty(value any) bool {
 	return value == nil
 }
 
-// isCore reports whether a resource is of a kind of the core group, in any spelling: no
-// check may miss a value because of a spelling that no API server accepts.
+// isCore reports whether a resource is of a kind of the core group, in any spelling. A spelling
+// that no API server accepts must not bypass a check.
 func isCore(resource map[string]any, kind string) bool {
 	apiVersion, _ := resource["apiVersion"].(string)
 	written, _ := resource["kind"].(string)
@@ -39,7 +39,7 @@ func isCore(resource map[string]any, kind string) bool {
 	return (!grouped || group == "" || group == "core") && strings.EqualFold(strings.TrimSpace(written), kind)
 }
 
-// identities returns the identities of the resources, empty where there is none.
+// identities returns the identities of the resources, empty for a resource without one.
 func identities(resources []map[string]any) []manifest.ID {
 	ids := make([]manifest.ID, len(resources))
 	for i, resource := range resources {
@@ -61,7 +61,7 @@ func valuesOf(objects []map[string]any) []any {
 func objectsOf(values []any) []map[string]any {
 	objects := make([]map[string]any, len(values))
 	for i, value := range values {
-		objects[i], _ = value.(map[string]any) // another type is a finding of its own
+		objects[i], _ = value.(map[string]any) // another type is a separate finding
 	}
 	return objects
 }

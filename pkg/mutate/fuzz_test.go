@@ -16,11 +16,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// mostSeed is the length of the longest text of the corpus that a fuzzer starts
-// from: a long one is changed in one place out of many.
+// mostSeed is the length of the longest text of the corpus that a fuzzer starts from. In a
+// long text, the fuzzer would rarely change the relevant place.
 const mostSeed = 2 << 10
 
-// seeds gives the short inputs of the corpus.
+// seeds returns the short inputs of the corpus.
 func seeds(f *testing.F) []*corev1.ConfigMap {
 	f.Helper()
 	var short []*corev1.ConfigMap
@@ -35,8 +35,7 @@ func seeds(f *testing.F) []*corev1.ConfigMap {
 	return short
 }
 
-// Whatever a user writes, there are refusals or a desired state that agrees
-// with itself, and the same ones each time.
+// Any input leads to refusals or to a consistent desired state, and each time to the same.
 func FuzzDesire(f *testing.F) {
 	f.Add(song().Manifest, song().ObserverSchema)
 	f.Add(song().Manifest, "")
@@ -48,7 +47,7 @@ func FuzzDesire(f *testing.F) {
 		first, refusals := mutate.Desire(spec, key3())
 		second, refusedAgain := mutate.Desire(spec, key3())
 		check.Equal(t, "refusals", messages(refusals), messages(refusedAgain))
-		// Not by go-cmp, which takes twice as long for each list within a list.
+		// go-cmp would double its time for each list within a list.
 		if !reflect.DeepEqual(first.Resources, second.Resources) || !reflect.DeepEqual(first.Mangled.Documents(), second.Mangled.Documents()) {
 			t.Errorf("the second time it gives something else:\n%v\n%v", first, second)
 		}
@@ -72,7 +71,7 @@ func checkDesired(t *testing.T, desired mutate.Desired) {
 	}
 }
 
-// What the webhook sees in a text, kubectl, the agent and the API server see as well.
+// Webhook, kubectl, agent and API server decode a text to the same value.
 func FuzzDecodeAsKubectl(f *testing.F) {
 	for _, cm := range seeds(f) {
 		f.Add([]byte(cm.Data["spec.manifest"]))
@@ -80,8 +79,8 @@ func FuzzDecodeAsKubectl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { checkAsKubectl(t, text) })
 }
 
-// A user creates an Application and changes it, and forges whatever there is to
-// forge: nothing of it gets into what is stored.
+// A user creates an Application, changes it, and forges all that can be forged: no forged
+// value is stored.
 func FuzzPrepare(f *testing.F) {
 	for i, cm := range seeds(f) {
 		manifest, observerSchema := cm.Data["spec.manifest"], cm.Data["spec.observer_schema"]
@@ -117,8 +116,8 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// Whatever is asked of an agent, it is understood or refused; and what is stored,
-// understood or not, keeps nobody from an edit of something else.
+// Any wish to an agent is understood or refused. A stored wish, understood or not, does not
+// block edits of other fields.
 func FuzzWishes(f *testing.F) {
 	f.Add("enforce", "delete", "true", "deny", "2026-01-02T15:04:05Z", "")
 	f.Add("suspend", "orphan", "false", "", "2026-01-02T15:04:05+01:00", "observe")
@@ -152,7 +151,7 @@ func FuzzWishes(f *testing.F) {
 	})
 }
 
-// learned has an agent record what it learned.
+// learned records learned values as an agent.
 func learned(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
 	app, err := application.Read(cm)
@@ -164,8 +163,8 @@ func learned(t *testing.T, cm *corev1.ConfigMap) {
 	check.Must(t, app.Record(cm))
 }
 
-// checkPrepared prepares a request, and checks what must be so of every one. It
-// tells if the request is admitted.
+// checkPrepared prepares a request, and checks what must hold for each. It reports whether the
+// request is admitted.
 func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	t.Helper()
 	sent, before := cm.DeepCopy(), stored.DeepCopy()
@@ -179,7 +178,7 @@ func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	check.Equal(t, "what is made of the same request", cm, again)
 	twice := cm.DeepCopy()
 	second := prepare(twice, stored)
-	second.Warnings = prepared.Warnings // of forged status there is none left to warn of
+	second.Warnings = prepared.Warnings // no forged status is left to warn about
 	check.Equal(t, "what is told the second time", told(prepared), told(second))
 	check.Equal(t, "what is prepared twice", cm, twice)
 	checkUnforged(t, cm, stored)
@@ -190,7 +189,7 @@ func checkPrepared(t *testing.T, cm, stored *corev1.ConfigMap) bool {
 	return true
 }
 
-// isReadable tells if no document that is stored already is broken.
+// isReadable reports whether all stored documents are valid.
 func isReadable(stored *corev1.ConfigMap) bool {
 	if stored == nil || !application.IsApplication(stored) {
 		return true
@@ -212,8 +211,8 @@ func told(prepared mutate.Prepared) []any {
 	return append(messages(prepared.Refusals), strings.Join(prepared.Warnings, "\n"), prepared.Checked, prepared.Wanted, prepared.Former)
 }
 
-// checkUnforged checks that what only agents write is what is stored, and that
-// what the webhook writes is what a request without forged status would give.
+// checkUnforged checks the result of a forged request. What only agents write is unchanged.
+// What the webhook writes is the same as for a request without forged status.
 func checkUnforged(t *testing.T, cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	if stored == nil || !application.IsApplication(stored) {
@@ -240,7 +239,7 @@ func checkUnforged(t *testing.T, cm, stored *corev1.ConfigMap) {
 	}
 }
 
-// dropStatus takes away what a request may not bring.
+// dropStatus removes the fields that a request must not contain.
 func dropStatus(cm *corev1.ConfigMap) {
 	maps.DeleteFunc(cm.Data, func(key, _ string) bool { return application.IsStatusKey(key) })
 	maps.DeleteFunc(cm.BinaryData, func(key string, _ []byte) bool { return application.IsStatusKey(key) })

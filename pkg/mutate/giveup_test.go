@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// moved is held by the cluster that it comes from.
+// moved returns an Application that its former cluster still holds.
 func moved(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := stored(t)
@@ -30,8 +30,8 @@ func moved(t *testing.T) *corev1.ConfigMap {
 	return cm
 }
 
-// A cluster that is lost is given up by its name, in any update, and what is left
-// there is said; the one where the Application is goes on.
+// Any update can abandon a lost cluster by its name. The warnings list the objects that remain
+// there. The Application continues on its present cluster.
 func TestGiveUpAFormerCluster(t *testing.T) {
 	was := moved(t)
 	check.Equal(t, "holders", []string{"edge", "local"}, application.HoldersOf(was))
@@ -47,7 +47,7 @@ func TestGiveUpAFormerCluster(t *testing.T) {
 	check.Equal(t, "warnings", 10, len(prepared.Warnings))
 	named := 0
 	for _, warning := range prepared.Warnings {
-		if !strings.HasPrefix(warning, "left as it is on cluster local, which is given up: v1 Song demo/song-") || len(warning) > 250 {
+		if !strings.HasPrefix(warning, "left unchanged on cluster local, which is given up: v1 Song demo/song-") || len(warning) > 250 {
 			t.Errorf("warning: %s", warning)
 		}
 		named += strings.Count(warning, "v1 Song demo/song-")
@@ -57,7 +57,7 @@ func TestGiveUpAFormerCluster(t *testing.T) {
 	}
 }
 
-// With another change at the same time it is the same.
+// Another change in the same request makes no difference.
 func TestGiveUpWithAnotherSpec(t *testing.T) {
 	was := moved(t)
 	cm := was.DeepCopy()
@@ -81,7 +81,7 @@ func TestWhatCannotBeGivenUp(t *testing.T) {
 	}
 }
 
-// All of a deleted one are given up at once.
+// For a deleted Application, all clusters are abandoned at once.
 func TestGiveUpADeletedApplication(t *testing.T) {
 	was := moved(t)
 	was.DeletionTimestamp = new(metav1.Now())
@@ -89,10 +89,10 @@ func TestGiveUpADeletedApplication(t *testing.T) {
 	cm.Annotations["krake.dev/force-delete"] = "true"
 	prepared := mutate.PrepareForUpdate(cm, was)
 	check.Equal(t, "holders", nil, application.HoldersOf(cm))
-	check.Equal(t, "warnings", 10, len(prepared.Warnings)) // edge has nothing yet
+	check.Equal(t, "warnings", 10, len(prepared.Warnings)) // edge has no objects yet
 }
 
-// What one cluster has assigned is not published for another.
+// A value that one cluster has assigned is not published for another.
 func TestMovingLeavesWhatWasLearned(t *testing.T) {
 	was := stored(t)
 	cm := was.DeepCopy()

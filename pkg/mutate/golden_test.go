@@ -9,8 +9,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// golden is a case of testdata/golden/v1: a spec and what an agent learned, and
-// the documents as they are stored, to the byte.
+// golden is a case of testdata/golden/v1: a spec with learned values, and the exact bytes of
+// the stored documents.
 type golden struct {
 	Why            string `json:"why"`
 	Manifest       string `json:"manifest,omitempty"`
@@ -25,13 +25,13 @@ type golden struct {
 	Applied    string `json:"last_applied_manifest"`
 }
 
-// What format v1 means. Agents and webhooks of two versions compute the same
-// from the same spec, or an upgrade would write into every Application, and its
-// rollback once more. So whoever has to change a file of testdata/golden/v1 has
-// made another format version, which needs a directory of its own, and the code
-// of v1 beside it (DESIGN, "Versions"). New cases may be added at any time:
-// KRAKE_WRITE_GOLDEN=yes fills in the documents of cases that have none, and of
-// no others.
+// The meaning of format v1. Agents and webhooks of two versions must compute the same
+// documents from the same spec. Otherwise an upgrade would write into every Application, and
+// so would its rollback.
+//
+// A changed file of testdata/golden/v1 means another format version. That version needs a
+// directory of its own, and the code of v1 beside it (DESIGN, "Versions"). New cases may be
+// added at any time: KRAKE_WRITE_GOLDEN=yes fills in the documents of cases without any.
 func TestGolden(t *testing.T) {
 	check.Golden(t, "testdata/golden/"+application.Format+"/*.yaml", 12, func(t *testing.T, want golden) (got golden, missing string) {
 		got = want.documents(t)
@@ -46,8 +46,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// documents gives the case with the documents that this program stores when the
-// spec changes, and checks that an agent comes to the same.
+// documents returns the case with the documents that this program stores when the spec
+// changes, and checks that an agent computes the same.
 func (g golden) documents(t *testing.T) golden {
 	t.Helper()
 	stored := submitted()

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// injection is what the hooks of an Application make of it.
+// injection is the result of the hooks of an Application.
 type injection struct {
 	// resources and custom schemas end with those of the Secrets.
 	resources, custom []map[string]any
@@ -27,13 +27,13 @@ type injection struct {
 //	- {name: KRAKE_COMPLETE_TOKEN, value: "", valueFrom: {secretKeyRef: {name: A-krake-complete-secret-token, key: krake_complete_token}}}
 //	- {name: KRAKE_COMPLETE_URL, value: "", valueFrom: ...}
 //
-// its Pods get the volume, and each namespace of a workload gets one Secret for the
-// certificates and one for token and URL. The agent makes the values of the Secrets, so that
-// the result is a function of the arguments. These have passed [schema.Mangle], are not
-// changed, and may share values with the result.
+// its Pods get the volume, and each namespace of a workload gets one Secret for the certificates
+// and one for token and URL. The agent makes the values of the Secrets, so that the result is a
+// function of the arguments. The arguments have passed [schema.Mangle]. inject does not change
+// them, but may share values with the result.
 //
-// The schemas, custom and default ones, observe the additions, and what they observe of all
-// other fields stays the same, see [observedList.insert].
+// The schemas, custom and default ones, observe the additions. They observe all other fields as
+// before, see [observedList.insert].
 func inject(hooks application.Hooks, resources, custom []map[string]any) (injection, field.ErrorList) {
 	if len(hooks.Enabled()) == 0 {
 		return injection{resources: resources, custom: custom}, nil
@@ -58,9 +58,9 @@ func inject(hooks application.Hooks, resources, custom []map[string]any) (inject
 	return result, nil
 }
 
-// withDefaults returns the custom schemas, and the default ones of workloads without one. A
-// default schema of the workload with the additions would allow no other elements in a list
-// that the user does not mention, such as the volume of a Pod's service account.
+// withDefaults returns the custom schemas, and default schemas for workloads without one. A default
+// schema computed after the additions would allow no other elements in a list that the user omits.
+// An example is the volume of a Pod's service account.
 func withDefaults(resources, custom []map[string]any) []map[string]any {
 	with, schemas := slices.Clone(custom), schemasOf(resources, custom)
 	for i, resource := range resources {
@@ -69,15 +69,14 @@ func withDefaults(resources, custom []map[string]any) []map[string]any {
 		if _, runsPods := apitypes.PodPath(id); hasSchema || !runsPods {
 			continue
 		}
-		if observed, err := schema.Default(resource); err == nil { // it was identified
+		if observed, err := schema.Default(resource); err == nil { // it has an identity
 			with = append(with, observed.Document())
 		}
 	}
 	return with
 }
 
-// schemasOf returns the index of each resource's custom schema, paired as [schema.Mangle]
-// pairs them.
+// schemasOf returns the index of each resource's custom schema, paired as in [schema.Mangle].
 func schemasOf(resources, custom []map[string]any) map[int]int {
 	schemas := map[int]int{}
 	for i, resource := range manifest.PairNamesakes(identities(custom), identities(resources)) {
@@ -86,8 +85,8 @@ func schemasOf(resources, custom []map[string]any) map[int]int {
 	return schemas
 }
 
-// addSecrets appends the Secrets, with schemas that observe their values. The k-th schema
-// of a name is that of the k-th Secret of that name.
+// addSecrets appends the Secrets, with schemas that observe their values. The k-th schema of a name
+// belongs to the k-th Secret of that name.
 func (i *injection) addSecrets(hooks application.Hooks, namespaces []string) {
 	for _, hook := range hooks.Enabled() {
 		for _, secret := range []HookSecret{{Hook: hook, Certs: true}, {Hook: hook}} {
@@ -101,12 +100,12 @@ func (i *injection) addSecrets(hooks application.Hooks, namespaces []string) {
 	}
 }
 
-// suspectHooks warns of hooks that no container can call, and of a shutdown without a
-// Service that can be asked for it.
+// suspectHooks warns of hooks that no container can call, and of a shutdown hook without a Service
+// to call.
 func suspectHooks(hooks application.Hooks, workloads []workload, resources []map[string]any) []string {
 	if len(workloads) == 0 {
 		return []string{annotationPath(application.HooksAnnotation) + ": the manifest has no workload with containers " +
-			"that could call a hook, so that nothing is added: add one, or leave the annotation out"}
+			"that could call a hook, so the hooks add nothing: add one, or leave the annotation out"}
 	}
 	namespaces := namespacesOf(hooks, workloads)
 	isAsked := func(resource map[string]any) bool {
@@ -119,5 +118,5 @@ func suspectHooks(hooks application.Hooks, workloads []workload, resources []map
 		return nil
 	}
 	return []string{annotationPath(application.HooksAnnotation) + ": the manifest has no Service named " + application.ShutdownService +
-		" in the namespace of its workloads, so that nobody can be asked to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"}
+		" in the namespace of its workloads, so the agent cannot ask the Application to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What holds for the hooks of all manifests and observer schemas.
+// Properties of the hooks for all manifests and observer schemas.
 func FuzzInject(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("Two containers, and a schema for each of them."))
@@ -42,8 +42,8 @@ func TestHooksLaws(t *testing.T) {
 	t.Logf("%d removals were mended", tried)
 }
 
-// checkInjection injects hooks, and checks that what was added is observed and
-// mended, and that of everything else is seen what was seen without them.
+// checkInjection injects hooks. It checks that the added elements are observed and repaired,
+// and that they do not change the comparison of anything else.
 func checkInjection(t *testing.T, choices tape) int {
 	t.Helper()
 	hooks := []application.Hooks{complete(), both(), {Shutdown: true, InitContainers: true, Application: "app", Namespace: "demo"}}[choices.below(3)]
@@ -71,8 +71,8 @@ func checkInjection(t *testing.T, choices tape) int {
 	return tried
 }
 
-// checkSelf checks that an object differs from itself in no more than before: where
-// it violates a length of its own.
+// checkSelf checks that an object still differs from itself only where it violates its own
+// lengths.
 func checkSelf(t *testing.T, plain schema.Schema, resource object, hooked schema.Schema, desired object) {
 	t.Helper()
 	before := places(plain.Compare(resource, resource))
@@ -83,15 +83,14 @@ func checkSelf(t *testing.T, plain schema.Schema, resource object, hooked schema
 	}
 }
 
-// checkOthers checks that a live object differs in what it differed in without the
-// hooks. What was added itself is as it should be. An observed element of the
-// manifest's that is gone from a list which the hooks add to is seen even if the
-// minimum was lower, and what has taken its place may be too much then: of such
-// lists nothing is said here.
+// checkOthers checks that a live object has the same differences as without the hooks. The
+// added elements themselves match. If the hooks add to a list, a missing observed element is
+// reported even where the minimum was lower. The element in its place may then be too much, so
+// such lists are not checked.
 func (s subject) checkOthers(t *testing.T, i int, plain schema.Schema, resource, live object) {
 	t.Helper()
 	if len(plain.Compare(resource, resource)) > 0 {
-		return // its own lengths are not legal, of which a maximum is raised
+		return // a maximum below its own length is raised
 	}
 	before := places(plain.Compare(resource, live))
 	after := places(s.schemas[i].Compare(s.resources[i], withAdded(live, s.resources[i])))
@@ -112,10 +111,10 @@ var (
 	containerLists = regexp.MustCompile(`^\w+ (.*\.(?:containers|initContainers))$`)
 )
 
-// isLacking tells if a difference is one of a list which the hooks add to, and in
-// which an observed element of the manifest's is absent.
+// isLacking reports whether a difference concerns a list to which the hooks add, and which
+// lacks an observed element of the manifest.
 func isLacking(plain schema.Schema, resource, live object, place string) bool {
-	if found := containerLists.FindStringSubmatch(place); found != nil { // all of them are observed then
+	if found := containerLists.FindStringSubmatch(place); found != nil { // all elements are observed then
 		wanted, _ := at(resource, found[1]).([]any)
 		have, _ := at(live, found[1]).([]any)
 		observed, _ := at(plain.Document(), found[1]).([]any)
@@ -139,15 +138,15 @@ func isLacking(plain schema.Schema, resource, live object, place string) bool {
 	return false
 }
 
-// isThere tells if there are elements of all these names.
+// isThere reports whether there are elements of all these names.
 func isThere(wanted, have []any) bool {
 	return !slices.ContainsFunc(wanted, func(item any) bool {
 		return !slices.ContainsFunc(have, func(other any) bool { return nameOf(other) == nameOf(item) })
 	})
 }
 
-// inManifest gives the place of the manifest's list for that of a live one: the
-// containers may be in another order.
+// inManifest returns the place of the manifest's list for the place of a live one: the
+// containers may have another order.
 func inManifest(resource, live object, place string) string {
 	parent, _, last := cutLast(place)
 	if !strings.Contains(parent, "ontainers.") {
@@ -160,8 +159,8 @@ func inManifest(resource, live object, place string) string {
 	return fmt.Sprintf("%s.%d.%s", containers, index, last)
 }
 
-// withAdded gives the live object with what hooks have added to the desired one, in
-// the containers of the same names.
+// withAdded returns the live object with the elements that hooks have added to the desired
+// one, in the containers of the same names.
 func withAdded(live, desired object) object {
 	with := runtime.DeepCopyJSON(live)
 	for _, place := range addedIn(desired) {
@@ -202,7 +201,7 @@ func text(t *testing.T, value any) string {
 	return string(text)
 }
 
-// tape is a row of choices; when it has run out, the first is taken each time.
+// tape is a row of choices. At its end each choice is 0.
 type tape []byte
 
 func (c *tape) below(n int) int {
@@ -214,7 +213,7 @@ func (c *tape) below(n int) int {
 	return choice
 }
 
-// workload gives a resource that makes Pods. Its lists may be null, or not there.
+// workload returns a resource that creates Pods. Its lists may be null or absent.
 func (c *tape) workload(number int) object {
 	kinds := []string{"v1 Pod", "apps/v1 Deployment", "batch/v1 CronJob", "v1 ReplicationController", "batch/v1 Job"}
 	apiVersion, kind, _ := strings.Cut(kinds[c.below(len(kinds))], " ")
@@ -263,7 +262,7 @@ func (c *tape) containers(n int) []any {
 	return containers
 }
 
-// named gives up to three elements with names.
+// named returns up to three elements with names.
 func (c *tape) named(name string, fields object) []any {
 	items := []any{}
 	for i := range c.below(4) {
@@ -274,7 +273,8 @@ func (c *tape) named(name string, fields object) []any {
 	return items
 }
 
-// schemaOf gives an observer schema of some parts of a resource, and of some that it has not.
+// schemaOf returns an observer schema for some fields of a resource, and for some that it does
+// not have.
 func (c *tape) schemaOf(resource object) object {
 	observed := object{"apiVersion": resource["apiVersion"], "kind": resource["kind"], "metadata": object{"name": below(resource, "metadata")["name"]}}
 	if c.below(8) > 0 {
@@ -307,7 +307,7 @@ func (c *tape) fields(value object) object {
 			fields[name] = c.node(name, value[name])
 		}
 	}
-	if _, isContainer := value["image"]; isContainer { // lists that the manifest does not say
+	if _, isContainer := value["image"]; isContainer { // lists that are not in the manifest
 		for _, name := range []string{"env", "volumeMounts"} {
 			if _, ok := value[name]; !ok && c.below(4) == 1 {
 				fields[name] = c.list(nil)
@@ -320,7 +320,7 @@ func (c *tape) fields(value object) object {
 	return fields
 }
 
-// list gives a schema that looks into fewer elements than there are, or into more.
+// list returns a schema of fewer or more elements than there are.
 func (c *tape) list(values []any) []any {
 	items := []any{}
 	for i := range c.below(len(values) + 2) {
@@ -344,7 +344,7 @@ func (c *tape) list(values []any) []any {
 	return append(items, object{schema.MinLengthKey: int64(least), schema.MaxLengthKey: int64(most)})
 }
 
-// live gives a live object: of what is not structure, anything may be otherwise.
+// live returns a live object. Anything but the structure may differ.
 func (c *tape) live(resource object) object {
 	live, _ := c.lived("", resource).(object)
 	live["apiVersion"], live["kind"], live["metadata"] = resource["apiVersion"], resource["kind"], runtime.DeepCopyJSONValue(resource["metadata"])

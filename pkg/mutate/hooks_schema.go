@@ -11,19 +11,19 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// extension is how the schema of a workload observes the additions.
+// extension extends the schema of a workload to observe the additions.
 type extension struct {
 	additions
 
-	// isDefault says that the schema is a default one. It does not observe as a whole a list
-	// that the manifest says to be null, but treats it like one that the manifest leaves out.
+	// isDefault reports that the schema is a default one. If the manifest sets a list to null, a
+	// default schema does not observe the list as a whole. It treats the list as an omitted one.
 	isDefault bool
 
 	refusals field.ErrorList
 	warnings []string
 }
 
-// of returns the schema of a workload, extended. What is observed as a whole has the
+// of returns the schema of a workload, extended. Fields that are observed as a whole have the
 // additions already.
 func (e *extension) of(w workload, document map[string]any, at string) map[string]any {
 	extended := runtime.DeepCopyJSON(document)
@@ -39,8 +39,8 @@ func (e *extension) of(w workload, document map[string]any, at string) map[strin
 	return extended
 }
 
-// makeObject returns the object of a schema at the path, which it adds where there is none. It
-// returns nil if a field of the path is observed as a whole.
+// makeObject returns the object of a schema at the path, and adds missing ones. It returns nil if a
+// field of the path is observed as a whole.
 func makeObject(fields map[string]any, path []string) map[string]any {
 	for _, name := range path {
 		if _, ok := fields[name]; !ok {
@@ -60,7 +60,7 @@ func (e *extension) extendContainers(spec, described map[string]any, name, at st
 	if isWhole(spec, name) || len(containers) == 0 {
 		return
 	}
-	observed, _ := observedAt(spec, name) // the manifest has a list there, and so has the schema
+	observed, _ := observedAt(spec, name) // manifest and schema have a list there
 	if observed.open(len(containers)) {
 		e.warnings = append(e.warnings, requires(at))
 	}
@@ -73,7 +73,7 @@ func (e *extension) extendContainers(spec, described map[string]any, name, at st
 	spec[name] = observed.document()
 }
 
-// extend extends the lists in an object of a schema, beside what the manifest has there.
+// extend extends the lists in an object of a schema. described is that object in the manifest.
 func (e *extension) extend(fields, described map[string]any, additions []addition, at string) {
 	for _, a := range additions {
 		if isWhole(fields, a.list) && !e.isDefault {
@@ -83,10 +83,10 @@ func (e *extension) extend(fields, described map[string]any, additions []additio
 		observed, ok := observedAt(fields, a.list)
 		switch at := at + "." + a.list; {
 		case !ok:
-			e.refusals = append(e.refusals, invalid(at, "The schema expects an object, and the hooks add to a list: write it as a list, or leave it out"))
+			e.refusals = append(e.refusals, invalid(at, "The schema expects an object, but the hooks add to a list: write it as a list, or leave it out"))
 		case !a.isFound(observed.control[schema.ListKeyKey]):
 			e.refusals = append(e.refusals, invalid(at, fmt.Sprintf(
-				"what the hooks add is not found by these keys: name %s in %s, or leave it out", a.keys[0], schema.ListKeyKey)))
+				"these keys do not identify the additions of the hooks: name %s in %s, or leave it out", a.keys[0], schema.ListKeyKey)))
 		case observed.insert(len(items), a.pieces):
 			e.warnings = append(e.warnings, requires(at))
 		}
@@ -94,9 +94,9 @@ func (e *extension) extend(fields, described map[string]any, additions []additio
 	}
 }
 
-// requires warns of a minimum that was raised.
+// requires returns a warning of a raised minimum.
 func requires(at string) string {
-	return fmt.Sprintf("%s: because of the hooks no element of the manifest's that is observed may be removed: raise %s, or leave the elements out", at, schema.MinLengthKey)
+	return fmt.Sprintf("%s: the hooks require that every observed element of the manifest exists: raise %s, or leave the elements out", at, schema.MinLengthKey)
 }
 
 // isWhole reports whether a field is observed as a whole.
@@ -111,8 +111,8 @@ type observedList struct {
 	control map[string]any
 }
 
-// observedAt returns the list of a schema at a field, without bounds if the field is missing
-// or null. It reports whether the field may be a list.
+// observedAt returns the list of a schema at a field. The list has no bounds if the field is
+// missing or null. observedAt reports whether the field may be a list.
 func observedAt(fields map[string]any, name string) (observedList, bool) {
 	value, ok := listOf(fields[name])
 	if len(value) == 0 {
@@ -130,8 +130,8 @@ func (l *observedList) bound(name string) int64 {
 	return bound
 }
 
-// cover fills the list up to so many elements, of which nothing is observed. It raises the
-// maximum, which must not be below their number; 0 stays no bound.
+// cover adds unobserved elements, up to this number. It raises a maximum below their number; 0
+// stays unbounded.
 func (l *observedList) cover(elements int) {
 	for len(l.items) < elements {
 		l.items = append(l.items, map[string]any{})
@@ -141,9 +141,9 @@ func (l *observedList) cover(elements int) {
 	}
 }
 
-// open covers so many elements, of each of which something will be observed. Those that were
-// not observed so far could stand in for the others, as far as the minimum goes. So it raises
-// the minimum by their number, except where it asks for no element, and reports whether it did.
+// open covers this number of elements, and each of them becomes observed. Elements that were
+// unobserved before could count for others in the minimum. open therefore raises the minimum by
+// their number, unless it is 0, and reports whether it did.
 func (l *observedList) open(elements int) (raised bool) {
 	least, looked := l.bound(schema.MinLengthKey), observing(l.items[:min(elements, len(l.items))])
 	l.cover(elements)
@@ -155,17 +155,17 @@ func (l *observedList) open(elements int) (raised bool) {
 	return l.bound(schema.MinLengthKey) > least
 }
 
-// insert observes the elements that were added behind those of the manifest, of which there
-// are given. They come behind the schema's elements for the manifest's, and before those for
-// later ones, so that each stays where it is observed.
+// insert observes the added elements, which follow the given elements of the manifest. In the
+// schema, they follow the elements for the manifest's, and precede those for later ones. Each
+// element therefore stays at its observed index.
 //
-// Both bounds grow by the number of added elements, so that the list has as much room for
-// others as before.
+// Both bounds grow by the number of added elements, so that the room for other elements is
+// unchanged.
 //
-// Where elements have keys, only the minimum misses an absent one, whichever it is, and it
-// counts those first of which something is observed. With a minimum below their number the
-// token could be removed. So insert raises the minimum to that number, and reports whether
-// it was lower. Elements of which nothing is observed may be removed as before.
+// If elements have keys, only the minimum notices an absent one, and observed elements count first.
+// With a minimum below their number, the token could be removed unnoticed. insert therefore raises
+// the minimum to that number, and reports whether it was lower. Unobserved elements may be removed
+// as before.
 func (l *observedList) insert(given int, pieces []piece) (raised bool) {
 	l.cover(given)
 	added := make([]any, 0, len(pieces))
@@ -181,7 +181,7 @@ func (l *observedList) insert(given int, pieces []piece) (raised bool) {
 	return least < looked
 }
 
-// observing returns of how many elements something is observed.
+// observing returns the number of elements with an observed field.
 func observing(items []any) int64 {
 	var observed int64
 	for _, item := range items {

@@ -9,10 +9,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// HookSecret says what a Secret that a hook has added is for.
+// HookSecret describes the use of a Secret that a hook has added.
 type HookSecret struct {
 	Hook application.Hook
-	// Certs says that it holds the certificates, and not the token and the URL to call.
+	// Certs reports that it has the certificates, instead of the token and the URL to call.
 	Certs bool
 }
 
@@ -23,8 +23,8 @@ func (s HookSecret) keys() []string {
 	return []string{application.TokenKey(s.Hook), application.URLKey(s.Hook)}
 }
 
-// documents returns the Secret without its values, and an observer schema that observes them
-// and all that the Secret has.
+// documents returns the Secret without its values, and an observer schema for everything in the
+// Secret, with the values.
 func (s HookSecret) documents(app, namespace string) (resource, observed map[string]any) {
 	name := application.TokenSecret(app, s.Hook)
 	if s.Certs {
@@ -49,16 +49,16 @@ func checkHookNames(hooks application.Hooks) field.ErrorList {
 		name := application.TokenSecret(hooks.Application, hook)
 		if more := len(name) - validation.DNS1123SubdomainMaxLength; more > 0 {
 			refusals = append(refusals, invalid("metadata.name", fmt.Sprintf(
-				"the Secrets of the hook %s are named after the Application: choose a name of at most %d characters, or take the hook out of annotation %s",
+				"the Secrets of the hook %s are named after the Application: choose a name of at most %d characters, or remove the hook from annotation %s",
 				hook, len(hooks.Application)-more, application.HooksAnnotation)))
 		}
 	}
 	return refusals
 }
 
-// checkHookSecrets refuses Secrets with the names of those of the hooks, in any namespace:
-// a schema has no namespace, and one that observes values must not get to another Secret,
-// whose values would then be in the status.
+// checkHookSecrets refuses Secrets with the names of the hooks' Secrets, in any namespace. A schema
+// has no namespace. A schema that observes values must not be paired with another Secret, whose
+// values would then be in the status.
 func checkHookSecrets(hooks application.Hooks, resources []map[string]any) field.ErrorList {
 	var refusals field.ErrorList
 	for i, resource := range resources {

@@ -17,8 +17,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The six defects of the reference that were measured (hooks.md 3.3), none of
-// which is one here.
+// The six defects that were measured in the reference (hooks.md 3.3). None of them occurs
+// here.
 
 const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web, env: %s}]}}}}`
 
@@ -30,8 +30,8 @@ func both() application.Hooks {
 	return application.Hooks{Complete: true, Shutdown: true, Application: "app", Namespace: "demo"}
 }
 
-// A custom schema that does not reach the containers: the lists are made, without
-// a bound, and what was added is observed.
+// A custom schema does not contain the containers. The lists are created without a bound, and
+// the added elements are observed.
 func TestDefect1(t *testing.T) {
 	s := hooked(t, complete(), fmt.Sprintf(deployment, "null"), "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}")
 	equalYAML(t, "schema", `
@@ -57,7 +57,8 @@ spec:
 	s.checkTampering(t, 0)
 }
 
-// A maximum of 0 is none: with a hook and without, others may add as many as they want.
+// A maximum of 0 means no maximum: others may add any number of elements, with a hook and
+// without.
 func TestDefect2(t *testing.T) {
 	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
 		{env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}}}`
@@ -73,16 +74,17 @@ func TestDefect2(t *testing.T) {
 	}
 }
 
-// A variable of the user's with the name of a hook's is refused: it is not counted twice.
+// A variable of the user with the name of a hook's variable is refused: it is not counted
+// twice.
 func TestDefect3(t *testing.T) {
 	_, refusals := inject(complete(), decode(t, fmt.Sprintf(deployment, "[{name: A}, {name: KRAKE_COMPLETE_TOKEN, value: mine}]")), nil)
 	check.Equal(t, "refusals", []string{
-		"data.spec.manifest[0].spec.template.spec.containers[0].env[1].name: Forbidden: it is what the hook complete adds: choose another one, or take the hook out of annotation krake.dev/hooks",
+		"data.spec.manifest[0].spec.template.spec.containers[0].env[1].name: Forbidden: the hook complete adds it: choose another one, or remove the hook from annotation krake.dev/hooks",
 	}, texts(refusals))
 }
 
-// Of two variables of the user's only the first one is observed: what is added is
-// observed where it is, behind the second.
+// Only the first of the user's two variables is observed. The added variable is observed in
+// its place after the second one.
 func TestDefect4(t *testing.T) {
 	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
 		{env: [{value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 3}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}}`
@@ -100,7 +102,7 @@ func TestDefect4(t *testing.T) {
 	s.checkTampering(t, 0)
 }
 
-// What the user does not observe may be removed as before, and yet the token is missed.
+// Unobserved elements may still be removed, and a missing token is still detected.
 func TestHooksAskForNothingElse(t *testing.T) {
 	const custom = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [
 		{env: %s}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}}`
@@ -120,7 +122,7 @@ func TestHooksAskForNothingElse(t *testing.T) {
 		if want > 2 {
 			continue
 		}
-		for _, left := range []int{1, 2} { // B, or none of the two
+		for _, left := range []int{1, 2} { // B, or neither
 			live := runtime.DeepCopyJSON(s.resources[0])
 			change(live, "spec.template.spec.containers.0.env", func(items any) any { return items.([]any)[left:] })
 			check.Equal(t, list+": differences without what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live).Drift()))
@@ -128,8 +130,8 @@ func TestHooksAskForNothingElse(t *testing.T) {
 	}
 }
 
-// A container of which nothing was observed, but for the hooks, stands in for none
-// that the user wants to be there.
+// A container that is observed only because of the hooks does not replace one that the user
+// wants.
 func TestHooksMissContainers(t *testing.T) {
 	const text = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: a}, {name: b}, {name: c}]}}"
 	const custom = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [%s, {observer_schema_list_min_length: %d, observer_schema_list_max_length: %d}]}}"
@@ -161,7 +163,8 @@ func TestHooksMissContainers(t *testing.T) {
 	}
 }
 
-// Workloads in two namespaces have Secrets of the same names there, and each its own schema.
+// Workloads in two namespaces have Secrets of the same names there, and each Secret has a
+// schema of its own.
 func TestDefect5(t *testing.T) {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: %s}, spec: {containers: [{name: web}]}}\n---\n"
 	s := hooked(t, complete(), fmt.Sprintf(pod+pod, "one", "two"), "")
@@ -178,7 +181,7 @@ func TestDefect5(t *testing.T) {
 		"v1 Secret one/app-krake-complete-secret-token", "v1 Secret two/app-krake-complete-secret-token",
 	}, secrets)
 
-	// What is learned of one is not known of the other.
+	// A value that was learned for one is unknown for the other.
 	learned := runtime.DeepCopyJSON(s.resources[5])
 	learned["data"] = object{"krake_complete_token": "sha256:two"}
 	retained, err := s.set.Retain(s.resources, []object{learned})
@@ -187,7 +190,7 @@ func TestDefect5(t *testing.T) {
 	check.Equal(t, "what is known of the second", learned["data"], retained[5]["data"])
 }
 
-// Where nobody can call, there are no Secrets, and the user is told.
+// If no client can call the hook, there are no Secrets, and a warning says so.
 func TestDefect6(t *testing.T) {
 	for _, text := range []string{
 		"",
@@ -199,12 +202,12 @@ func TestDefect6(t *testing.T) {
 		check.Equal(t, "resources", decode(t, text), s.resources)
 		check.Equal(t, "secrets", 0, len(s.secrets))
 		check.Equal(t, "warnings", []string{
-			"metadata.annotations[krake.dev/hooks]: the manifest has no workload with containers that could call a hook, so that nothing is added: add one, or leave the annotation out",
+			"metadata.annotations[krake.dev/hooks]: the manifest has no workload with containers that could call a hook, so the hooks add nothing: add one, or leave the annotation out",
 		}, s.warnings)
 	}
 }
 
-// Without a hook nothing is added, and there is nothing to refuse.
+// Without a hook nothing is added, and nothing is refused.
 func TestNoHooks(t *testing.T) {
 	resources := decode(t, fmt.Sprintf(deployment, "[{name: KRAKE_COMPLETE_TOKEN}]"))
 	injected, refusals := inject(application.Hooks{}, resources, nil)
@@ -213,8 +216,8 @@ func TestNoHooks(t *testing.T) {
 	check.Equal(t, "what is told", 0, len(injected.warnings)+len(injected.custom)+len(injected.secrets))
 }
 
-// Each kind has its Pods elsewhere. With the default schema nothing drifts, and
-// everything that is taken away or changed is brought back.
+// Each kind has its Pod template at another path. With the default schema there is no drift,
+// and everything that is removed or changed is restored.
 func TestHooksOfEachKind(t *testing.T) {
 	const pod = "{spec: {initContainers: [{name: init}], containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}], envFrom: [{configMapRef: {name: a}}]}, {name: b, env: null}], volumes: null}}"
 	for kind, spec := range map[string]string{
@@ -243,8 +246,8 @@ func TestHooksOfEachKind(t *testing.T) {
 	}
 }
 
-// A list of which the manifest says null, or nothing, is one of the hooks': what a
-// server and others add to it is no drift, and neither is what a server fills in.
+// If the manifest has null for a list, or omits it, the list belongs to the hooks. Elements
+// and defaults that a server or others add are no drift.
 func TestHooksLeaveListsOpen(t *testing.T) {
 	for _, null := range []string{"", ", env: null, volumeMounts: null", ", env: [], volumeMounts: []"} {
 		for _, volumes := range []string{"", ", volumes: null", ", volumes: []"} {
@@ -261,8 +264,7 @@ func TestHooksLeaveListsOpen(t *testing.T) {
 	}
 }
 
-// What is changed in one place of the result is so in that place only, and not in
-// the arguments.
+// A change in one place of the result affects neither other places nor the arguments.
 func TestHooksShareNothing(t *testing.T) {
 	resources := decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}")
 	custom := decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {hostname: null}}")
@@ -277,7 +279,7 @@ func TestHooksShareNothing(t *testing.T) {
 	check.Equal(t, "the arguments", before, object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
 }
 
-// What is already there stays: variables from elsewhere, and the order.
+// Existing variables and their order stay.
 func TestHooksKeepWhatIsThere(t *testing.T) {
 	const text = "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {a: b}}, spec: {volumes: [{name: v, emptyDir: {}}], " +
 		"initContainers: [{name: KRAKE, env: [{name: KRAKE_COMPLETE_TOKEN}]}], " +
@@ -290,7 +292,7 @@ func TestHooksKeepWhatIsThere(t *testing.T) {
 	check.Equal(t, "without what was added", want, got)
 }
 
-// A workload that no API server takes is left as it is, and refused elsewhere.
+// A malformed workload stays unchanged here, and is refused elsewhere.
 func TestHooksLeaveAloneWhatIsMalformed(t *testing.T) {
 	hooks := both()
 	hooks.InitContainers = true
@@ -314,7 +316,7 @@ func TestHooksLeaveAloneWhatIsMalformed(t *testing.T) {
 
 func TestHooksRefuse(t *testing.T) {
 	const head = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: "
-	const ofHook = "it is what the hook complete adds: choose another one, or take the hook out of annotation krake.dev/hooks"
+	const ofHook = "the hook complete adds it: choose another one, or remove the hook from annotation krake.dev/hooks"
 	tests := []struct {
 		why, manifest, custom string
 		hooks                 application.Hooks
@@ -351,16 +353,16 @@ func TestHooksRefuse(t *testing.T) {
 		{why: "an Application whose Secrets would have a name that is too long", hooks: application.Hooks{Complete: true, Shutdown: true, Application: strings.Repeat("a", 226)},
 			manifest: head + "{containers: [{name: a}]}}",
 			want: []string{
-				"metadata.name: Invalid value: the Secrets of the hook complete are named after the Application: choose a name of at most 225 characters, or take the hook out of annotation krake.dev/hooks",
-				"metadata.name: Invalid value: the Secrets of the hook shutdown are named after the Application: choose a name of at most 225 characters, or take the hook out of annotation krake.dev/hooks",
+				"metadata.name: Invalid value: the Secrets of the hook complete are named after the Application: choose a name of at most 225 characters, or remove the hook from annotation krake.dev/hooks",
+				"metadata.name: Invalid value: the Secrets of the hook shutdown are named after the Application: choose a name of at most 225 characters, or remove the hook from annotation krake.dev/hooks",
 			}},
 		{why: "one whose Secrets have the longest name", hooks: application.Hooks{Complete: true, Application: strings.Repeat("a", 225)}, manifest: head + "{containers: [{name: a}]}}"},
 		{why: "a schema that takes a list that the manifest has not for something else", hooks: complete(),
 			manifest: head + "{containers: [{name: a}]}}",
 			custom:   head + "{volumes: {a: null}, containers: [{env: {}}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}",
 			want: []string{
-				"data.spec.observer_schema[0].spec.volumes: Invalid value: The schema expects an object, and the hooks add to a list: write it as a list, or leave it out",
-				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: The schema expects an object, and the hooks add to a list: write it as a list, or leave it out",
+				"data.spec.observer_schema[0].spec.volumes: Invalid value: The schema expects an object, but the hooks add to a list: write it as a list, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: The schema expects an object, but the hooks add to a list: write it as a list, or leave it out",
 			}},
 		{why: "keys that what is added does not have, or shares", hooks: complete(),
 			manifest: head + "{containers: [{name: a}], volumes: [{name: a, type: b}]}}",
@@ -368,9 +370,9 @@ func TestHooksRefuse(t *testing.T) {
 				"{volumeMounts: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: [mountPath, subPath]}], " +
 				"env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: value}]}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}",
 			want: []string{
-				"data.spec.observer_schema[0].spec.volumes: Invalid value: what the hooks add is not found by these keys: name name in observer_schema_list_key, or leave it out",
-				"data.spec.observer_schema[0].spec.containers[0].volumeMounts: Invalid value: what the hooks add is not found by these keys: name mountPath in observer_schema_list_key, or leave it out",
-				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: what the hooks add is not found by these keys: name name in observer_schema_list_key, or leave it out",
+				"data.spec.observer_schema[0].spec.volumes: Invalid value: these keys do not identify the additions of the hooks: name name in observer_schema_list_key, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].volumeMounts: Invalid value: these keys do not identify the additions of the hooks: name mountPath in observer_schema_list_key, or leave it out",
+				"data.spec.observer_schema[0].spec.containers[0].env: Invalid value: these keys do not identify the additions of the hooks: name name in observer_schema_list_key, or leave it out",
 			}},
 		{why: "keys by which it is found are the user's to state", hooks: both(),
 			manifest: head + "{containers: [{name: a}]}}",
@@ -397,7 +399,7 @@ func TestHooksWarn(t *testing.T) {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, env: [{name: A}, {name: B}]}]}}\n---\n"
 	const service = "{apiVersion: v1, kind: Service, metadata: {name: shutdown%s}, spec: {type: %s}}"
 	const nobody = "metadata.annotations[krake.dev/hooks]: the manifest has no Service named shutdown in the namespace of its workloads, " +
-		"so that nobody can be asked to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"
+		"so the agent cannot ask the Application to shut down: add one for the Pods that answer PUT /shutdown, or leave the hook shutdown out"
 	const env = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{env: [%s, {observer_schema_list_min_length: %d, observer_schema_list_max_length: 0}]}, " +
 		"{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"
 	tests := []struct {
@@ -412,7 +414,7 @@ func TestHooksWarn(t *testing.T) {
 		{"a Service that is somebody else", pod + fmt.Sprintf(service, "", "ExternalName"), "", both(), []string{nobody}},
 		{"what is called shutdown and no Service", pod + "{apiVersion: v1, kind: ConfigMap, metadata: {name: shutdown}}", "", both(), []string{nobody}},
 		{"elements that were allowed to be removed", pod, fmt.Sprintf(env, "{name: null}, {name: null}", 1), complete(), []string{
-			"data.spec.observer_schema[0].spec.containers[0].env: because of the hooks no element of the manifest's that is observed may be removed: " +
+			"data.spec.observer_schema[0].spec.containers[0].env: the hooks require that every observed element of the manifest exists: " +
 				"raise observer_schema_list_min_length, or leave the elements out"}},
 		{"elements that were not", pod, fmt.Sprintf(env, "{name: null}, {name: null}", 2), complete(), nil},
 		{"elements that still are, as nothing of them is observed", pod, fmt.Sprintf(env, "{}, {name: null}", 1), complete(), nil},
@@ -425,7 +427,7 @@ func TestHooksWarn(t *testing.T) {
 	}
 }
 
-// The Application's own namespace may be said or not: it has one Secret of a name.
+// The manifest may omit or name the Application's own namespace: the Secret exists once.
 func TestHookSecretsInNamespaces(t *testing.T) {
 	pod := func(name, namespace string) string {
 		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s}, spec: {containers: [{name: a}]}}\n---\n", name, namespace)
@@ -457,8 +459,7 @@ func TestHookSecretsInNamespaces(t *testing.T) {
 	}
 }
 
-// A value in a hook's Secret that was learned is brought back; one of a key that is
-// not the hook's is nobody's business.
+// A learned value of a hook's Secret is restored. A key that is not the hook's is ignored.
 func TestHookSecretsAreHealed(t *testing.T) {
 	s := hooked(t, complete(), fmt.Sprintf(deployment, "null"), "")
 	for i, secret := range s.secrets {
@@ -483,7 +484,7 @@ func TestHookSecretsAreHealed(t *testing.T) {
 	}
 }
 
-// hookCase is a case of testdata/hooks: what is injected, to the byte.
+// hookCase is a case of testdata/hooks: the exact bytes after the injection.
 type hookCase struct {
 	Why            string   `json:"why"`
 	Hooks          []string `json:"hooks"`
@@ -496,8 +497,8 @@ type hookCase struct {
 	Custom    string `json:"custom"`
 }
 
-// A change of one of these is a change of the format, see TestGolden.
-// KRAKE_WRITE_GOLDEN=yes fills in the results of cases that have none.
+// A change to one of these files is a change of the format, see TestGolden.
+// KRAKE_WRITE_GOLDEN=yes fills in the results of cases without any.
 func TestHooksGolden(t *testing.T) {
 	check.Golden(t, "testdata/hooks/*.yaml", 6, func(t *testing.T, want hookCase) (got hookCase, missing string) {
 		got = want.injected(t)
@@ -529,7 +530,7 @@ func lines(t *testing.T, documents []object) string {
 	return b.String()
 }
 
-// subject is an injection, with the schemas of its resources as an agent has them.
+// subject is an injection with the schemas of its resources, as an agent uses them.
 type subject struct {
 	injection
 
@@ -537,7 +538,7 @@ type subject struct {
 	schemas []schema.Schema
 }
 
-// hooked injects what is not refused, neither before nor after.
+// hooked injects hooks into a text that is not refused, neither before nor after.
 func hooked(t *testing.T, hooks application.Hooks, text, observerSchema string) subject {
 	t.Helper()
 	resources, custom := decode(t, text), decode(t, observerSchema)
@@ -568,14 +569,13 @@ func mangled(t *testing.T, resources, custom []object) schema.Set {
 	return set
 }
 
-// checkTampering takes away and changes each thing that was added to a resource,
-// checks that this is seen, and mended by nothing else than its return. It gives
-// how much it has tried.
+// checkTampering removes and changes each added element of a resource. It checks that this is
+// detected, and that only the element's return repairs it. It returns the number of tries.
 func (s subject) checkTampering(t *testing.T, i int) int {
 	t.Helper()
 	tried := 0
 	desired := s.resources[i]
-	always := places(s.schemas[i].Compare(desired, desired)) // a length that it violates itself
+	always := places(s.schemas[i].Compare(desired, desired)) // it violates a length of its own
 	inOrder := sorted(desired)
 	try := func(what string, live object) {
 		t.Helper()
@@ -592,7 +592,7 @@ func (s subject) checkTampering(t *testing.T, i int) int {
 		try(place, live)
 		for _, value := range leavesOf(at(desired, place)) {
 			if value == "name" && !strings.Contains(place, "volumeMounts") || value == "mountPath" {
-				continue // its key: with another one it is another element
+				continue // its key: a change would make it another element
 			}
 			live := runtime.DeepCopyJSON(desired)
 			change(live, place+"."+value, func(any) any { return "by somebody else" })
@@ -607,7 +607,7 @@ func (s subject) checkTampering(t *testing.T, i int) int {
 	return tried
 }
 
-// addedIn gives the places of what hooks have added to a workload.
+// addedIn returns the places of the elements that hooks have added to a workload.
 func addedIn(resource object) []string {
 	var places []string
 	var walk func(value any, place string)
@@ -636,7 +636,7 @@ func addedIn(resource object) []string {
 	return places
 }
 
-// leavesOf gives the paths of the values in an object.
+// leavesOf returns the paths of the values in an object.
 func leavesOf(value any) []string {
 	fields, ok := value.(object)
 	if !ok {
@@ -652,7 +652,7 @@ func leavesOf(value any) []string {
 	return paths
 }
 
-// sorted gives an object with its keyed lists in the order of their keys.
+// sorted returns an object with its keyed lists in the order of their keys.
 func sorted(value any) any {
 	switch value := value.(type) {
 	case object:
@@ -678,7 +678,7 @@ func nameOf(element any) string {
 	return name
 }
 
-// at gives the value at a path: "spec.containers.0.env".
+// at returns the value at a path such as "spec.containers.0.env".
 func at(value any, place string) any {
 	for step := range strings.SplitSeq(place, ".") {
 		switch parent := value.(type) {

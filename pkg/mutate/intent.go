@@ -12,9 +12,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// unchanged reports whether an agent would carry out the same, so that no rights are reviewed
-// and a new version of this program rewrites nothing. Any edit of an Application that was never
-// admitted is a change, except to links between objects: the garbage collector makes those.
+// unchanged reports whether an agent would carry out the same. No rights are then reviewed, and a
+// new version of this program rewrites nothing. Any edit of an Application that was never admitted
+// is a change. Only a change of links between objects is none, because the garbage collector makes
+// those.
 func unchanged(cm, stored *corev1.ConfigMap) bool {
 	if !application.IsAdmitted(stored) {
 		return onlyLinksChanged(cm, stored)
@@ -29,9 +30,9 @@ func onlyLinksChanged(cm, stored *corev1.ConfigMap) bool {
 		maps.Equal(cm.Labels, stored.Labels) && maps.Equal(cm.Annotations, stored.Annotations)
 }
 
-// intent returns what an agent carries out: the keys of the spec, and our annotations without
-// those that only restrain it. To remove such an annotation asks for nothing that was not
-// admitted.
+// intent returns what an agent carries out: the keys of the spec, and the annotations of this
+// project. It omits annotations that only restrain the agent, because their removal requests
+// nothing that was not admitted.
 func intent(cm *corev1.ConfigMap) map[string]string {
 	intent := map[string]string{}
 	for key, value := range cm.Data {
@@ -52,7 +53,7 @@ func intent(cm *corev1.ConfigMap) map[string]string {
 	return intent
 }
 
-// holdsBack reports whether an agent does less because of an annotation.
+// holdsBack reports whether the annotation only restrains the agent.
 func holdsBack(annotation string) bool {
 	switch annotation {
 	case application.ForceDeleteAnnotation, application.ModeAnnotation, application.HoldUntilAnnotation, application.HoldAnnotation:

@@ -17,9 +17,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// same compares two JSON values. An integer and a float of the same value are
-// the same: 1.0 in a text is 1 as soon as it was written as JSON. (go-cmp takes
-// twice as long for each list that lies within another one.)
+// same compares two JSON values. An integer equals a float of the same value: 1.0 in a text
+// becomes 1 when it is written as JSON. (go-cmp would double its time for each list within a
+// list.)
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -40,14 +40,13 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// checkAsKubectl checks that all who read a text see the same in it: this
-// program, kubectl, and whoever reads what was written as JSON. It tells if
-// kubectl reads the text at all.
+// checkAsKubectl checks that all readers decode a text to the same value: this program,
+// kubectl, and readers of its JSON form. It reports whether kubectl accepts the text.
 func checkAsKubectl(t *testing.T, text []byte) (accepted, byKubectl bool) {
 	t.Helper()
 	decoded, err := manifest.Decode(text)
 	if err != nil {
-		return false, false // and not by kubectl: it might take hours
+		return false, false // kubectl might take hours, so it is not called
 	}
 	for i, resource := range decoded {
 		checkSurvives(t, i, resource)
@@ -62,8 +61,8 @@ func checkAsKubectl(t *testing.T, text []byte) (accepted, byKubectl bool) {
 	return true, true
 }
 
-// checkSurvives checks that a resource is the same after it was stored, and
-// after it was sent to an API server.
+// checkSurvives checks that a resource stays the same when it is stored, and when it is sent
+// to an API server.
 func checkSurvives(t *testing.T, i int, resource any) {
 	t.Helper()
 	text, err := json.Marshal(resource)
@@ -83,19 +82,19 @@ func checkSurvives(t *testing.T, i int, resource any) {
 	}
 	fields, isObject := resource.(map[string]any)
 	if kind, _ := fields["kind"].(string); !isObject || kind == "" {
-		return // the API server reads objects with a kind only
+		return // the API server reads only objects with a kind
 	}
 	var sent unstructured.Unstructured
 	if err := sent.UnmarshalJSON(text); err != nil {
-		return // refused by the API server as well
+		return // also refused by the API server
 	}
 	if !same(resource, sent.Object) {
 		t.Errorf("resource %d is read as %v, and sent as %v", i, resource, sent.Object)
 	}
 }
 
-// asKubectl reads a text as kubectl apply -f does, with lists of resources put
-// out, which kubectl would refuse.
+// asKubectl decodes a text as kubectl apply -f does. It expands lists of resources, which
+// kubectl would refuse.
 func asKubectl(text []byte) ([]any, error) {
 	var resources []any
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
@@ -123,7 +122,7 @@ func asKubectl(text []byte) ([]any, error) {
 	}
 }
 
-// hasOddBreaks tells of line breaks that YAML has and JSON has not. Within a
-// text of JSON behind a line "---" kubectl takes them for ends of lines, and
-// puts a space for them: there the text is read as JSON here.
+// hasOddBreaks reports line breaks that YAML has and JSON does not have. In JSON text after a
+// line "---", kubectl takes them for line ends and replaces them by spaces. This program reads
+// such a text as JSON.
 func hasOddBreaks(text []byte) bool { return bytes.ContainsAny(text, "\u0085\u2028\u2029") }

@@ -12,33 +12,33 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Prepared is what admission has made of a request.
+// Prepared is the result of admission for a request.
 type Prepared struct {
-	// Refusals say why the request is not admitted, and the ConfigMap must not be used then.
-	// Warnings are for the user in any case.
+	// Refusals are the reasons why the request is not admitted. The ConfigMap must not be used
+	// then. Warnings are for the user in any case.
 	Refusals field.ErrorList
 	Warnings []string
-	// Checked says that the spec was checked, and has to be confined and authorised. Wanted
-	// are the identities of its resources in their order, empty where there is none, and
-	// Former those of the stored spec.
+	// Checked reports that the spec was checked, and has to be confined and authorized. Wanted are
+	// the identities of its resources in their order, empty for a resource without one. Former are
+	// those of the stored spec.
 	Checked        bool
 	Wanted, Former []manifest.ID
-	// Spec is what was checked. URL is the source of its resources if they are behind one,
-	// which only the agent fetches.
+	// Spec is the checked spec. URL is the source of its resources if they are behind a URL, which
+	// only the agent fetches.
 	Spec application.Spec
 	URL  string
 }
 
-// PrepareForCreate completes a ConfigMap that a user creates as an Application, or turns
-// into one. It drops the status that the request brings, and computes the documents.
+// PrepareForCreate completes a ConfigMap that a user creates as an Application, or turns into one.
+// It drops the status of the request, and computes the documents.
 func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
 	none := &corev1.ConfigMap{}
 	return withStatusOf(none, cm, func() Prepared { return publish(cm, none, nil) })
 }
 
-// PrepareForUpdate completes a user's update of a ConfigMap of which at least one version is
-// an Application. The status is the stored one. The documents are computed again only after
-// a change of the spec, or of something else that needs the rights of the user.
+// PrepareForUpdate completes a user's update of a ConfigMap of which at least one version is an
+// Application. The status is the stored one. The documents are computed again only after a change
+// of the spec, or of another part that requires rights of the user.
 func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 	if !application.IsApplication(stored) {
 		return PrepareForCreate(cm)
@@ -50,8 +50,9 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 	return withStatusOf(stored, cm, func() Prepared { return prepareChange(cm, stored) })
 }
 
-// withStatusOf prepares a request with the stored status in place of its own, and warns of
-// the status that is dropped. Status that equals the stored one comes from kubectl edit.
+// withStatusOf prepares a request with the stored status instead of its own, and warns of the
+// dropped status. A status that equals the stored one causes no warning, because kubectl edit sends
+// it.
 func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepared {
 	brought, kept := statusOf(cm), statusOf(stored)
 	maps.DeleteFunc(brought, func(place, value string) bool {
@@ -66,7 +67,7 @@ func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepare
 
 // prepareChange prepares an update of an Application that stays one, with the stored status.
 func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
-	// The request may say a deletion that the API server does not store.
+	// The request may contain a deletion that the API server does not store.
 	deleting := !stored.DeletionTimestamp.IsZero()
 	left := giveUp(cm, deleting)
 	if deleting {
@@ -84,19 +85,19 @@ func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 	return prepared
 }
 
-// giveUp drops what keeps the Application for clusters that the user gives up, and warns of
-// the objects that stay there, which no agent reports any more.
+// giveUp drops what protects the Application for clusters that the user gives up. It warns of the
+// objects that stay there, which no agent will report.
 func giveUp(cm *corev1.ConfigMap, deleting bool) []string {
 	var warnings []string
 	for _, cluster := range application.GivenUp(cm, deleting) {
 		for _, names := range inLines(application.GiveUp(cm, cluster)) {
-			warnings = append(warnings, "left as it is on cluster "+cluster+", which is given up: "+names)
+			warnings = append(warnings, "left unchanged on cluster "+cluster+", which is given up: "+names)
 		}
 	}
 	return warnings
 }
 
-// inLines returns the names of objects in a few lines that are short enough for warnings.
+// inLines returns the names of objects in a few lines, each short enough for a warning.
 func inLines(ids []manifest.ID) []string {
 	const long, many = 150, 10
 	var lines []string
@@ -118,7 +119,7 @@ func inLines(ids []manifest.ID) []string {
 func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
 	if !hasSource(cm) {
-		return Prepared{Refusals: atMost(refusals)} // an observer schema without resources would be refused as well
+		return Prepared{Refusals: atMost(refusals)} // without resources, the observer schema would be refused too
 	}
 	spec := application.SpecOf(cm)
 	former, err := formerOf(stored)
@@ -135,17 +136,16 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	return prepared
 }
 
-// unused warns of sources without effect.
 func unused(spec application.Spec) []string {
 	source, _ := spec.Source()
 	var warnings []string
 	for _, key := range unusedSources(spec) {
-		warnings = append(warnings, "data."+key+": it is without effect: "+source+" says what the resources are: leave one of the two out")
+		warnings = append(warnings, "data."+key+": it has no effect: "+source+" defines the resources: leave one of the two out")
 	}
 	return warnings
 }
 
-// publishUnfetched leaves the documents to the agent, which fetches what is behind the URL.
+// publishUnfetched leaves the documents to the agent, which fetches the content of the URL.
 func (p *Prepared) publishUnfetched(cm, stored *corev1.ConfigMap, refusal *field.Error) {
 	if refusal != nil {
 		p.Refusals = append(p.Refusals, refusal)
@@ -169,12 +169,12 @@ func (p *Prepared) publishDesired(cm *corev1.ConfigMap, learned []map[string]any
 		p.Refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
 		return
 	}
-	// What is observed will be about as large as what is applied.
+	// The observed fields will be about as large as the applied ones.
 	p.Refusals = checkRoom(cm, max(0, sizeOf(cm, application.LastAppliedKey)-sizeOf(cm, application.LastObservedKey)))
 }
 
-// desiredOf returns the desired state, and what is wrong or suspicious about it. With refusals
-// only the manifest is complete.
+// desiredOf returns the desired state, with warnings and refusals. If there are refusals, only the
+// manifest is complete.
 func desiredOf(spec application.Spec, learned []map[string]any) (Desired, []string, field.ErrorList) {
 	d := read(spec)
 	warnings, refusals := checkTypes(d.Manifest)
@@ -189,9 +189,9 @@ func desiredOf(spec application.Spec, learned []map[string]any) (Desired, []stri
 
 func sizeOf(cm *corev1.ConfigMap, key string) int { return len(cm.Data[key]) + len(cm.BinaryData[key]) }
 
-// formerOf returns the identities of the resources of a stored spec that was admitted. Another
-// version of this program may have admitted a spec that this one cannot read. Then it returns
-// those of the objects that the agents hold, which they would delete.
+// formerOf returns the identities of the resources of a stored and admitted spec. Another version
+// of this program may have admitted a spec that this one cannot read. Then it returns the
+// inventories of the agents, which would delete these objects.
 func formerOf(stored *corev1.ConfigMap) ([]manifest.ID, error) {
 	if !application.IsAdmitted(stored) {
 		return nil, nil

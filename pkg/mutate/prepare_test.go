@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// submitted gives the Song as a user sends it.
+// submitted returns the Song as a user sends it.
 func submitted() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -31,7 +31,7 @@ func submitted() *corev1.ConfigMap {
 	}
 }
 
-// stored gives the Song as it is after an agent has recorded what it did.
+// stored returns the Song after an agent has recorded its work.
 func stored(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := submitted()
@@ -46,7 +46,7 @@ func stored(t *testing.T) *corev1.ConfigMap {
 	return cm
 }
 
-// forge puts in whatever only webhook and agents may write.
+// forge sets all fields that only webhook and agents may write.
 func forge(cm *corev1.ConfigMap) {
 	for _, key := range []string{
 		"status", "status.learned", "status.last_observed_manifest", "status.last_applied_manifest",
@@ -96,7 +96,7 @@ func TestCreateThrowsForgedStatusAway(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
-// A plain ConfigMap may have anything under our keys: it was never admitted.
+// A plain ConfigMap may contain anything under our keys: it was never admitted.
 func TestAnnotatingAConfigMapCreatesAnApplication(t *testing.T) {
 	plain := submitted()
 	plain.Annotations = nil
@@ -133,7 +133,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"a key of the spec in the binary data", func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"spec.manifest": {1}} },
 			"binaryData.spec.manifest: Forbidden: the keys of a spec are spec.manifest, spec.observer_schema, spec.tosca and spec.csar, below data, and below binaryData spec.csar"},
 		{"the service account of every Pod", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "default" },
-			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name an account of its own"},
+			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name a separate account"},
 		{"a service account elsewhere", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "a/b" },
 			`metadata.annotations[krake.dev/service-account]: Invalid value: "a/b": it is no name: name a service account of the Application's namespace, or leave it out`},
 		{"no service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "" },
@@ -196,7 +196,7 @@ func TestUpdateRestoresCompressedDocuments(t *testing.T) {
 	}
 }
 
-// kubectl replace sends what the user has: no status, no finalizer of ours.
+// kubectl replace sends the user's file: no status, and none of our finalizers.
 func TestReplaceKeepsWhatIsOurs(t *testing.T) {
 	was := stored(t)
 	was.Finalizers = []string{"local.krake.dev/resources", "example.org/mine", "edge.krake.dev/resources"}
@@ -216,7 +216,7 @@ func TestReplaceWithoutAnyLabelKeepsOurs(t *testing.T) {
 	}, cm.Labels)
 }
 
-// A user takes finalizers of others away, and adds some, in whatever order.
+// A user removes and adds finalizers of others, in any order.
 func TestUpdateChangesTheFinalizersOfOthers(t *testing.T) {
 	was := stored(t)
 	was.Finalizers = []string{"example.org/gone", "local.krake.dev/resources", "example.org/mine"}
@@ -226,8 +226,8 @@ func TestUpdateChangesTheFinalizersOfOthers(t *testing.T) {
 	check.Equal(t, "finalizers", []string{"example.org/b", "example.org/a", "local.krake.dev/resources", "example.org/mine"}, cm.Finalizers)
 }
 
-// An upgrade and its rollback write nothing: documents are those of the version
-// that computed them until the spec changes.
+// An upgrade and its rollback write nothing: the documents stay those of the version that
+// computed them, until the spec changes.
 func TestUpdateOfAnUnchangedSpecRewritesNothing(t *testing.T) {
 	was := stored(t)
 	was.Data["status.mangled_observer_schema"] = "as another version wrote it"
@@ -241,7 +241,7 @@ func TestUpdateOfAnUnchangedSpecRewritesNothing(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
-// It was created before the webhook was there, with whatever in it.
+// The ConfigMap was created before the webhook existed, with any content.
 func TestUpdateAdmitsWhatWasNeverAdmitted(t *testing.T) {
 	was := submitted()
 	cm := was.DeepCopy()
@@ -271,7 +271,7 @@ func TestUpdateOfTheSchemaComputesAgain(t *testing.T) {
 	prepareUpdate(t, cm, was)
 	app, err := application.Read(cm)
 	check.Must(t, err)
-	check.Equal(t, "desired state", decode(t, song().Manifest), app.LastApplied.Objects()) // key3 is not observed any more
+	check.Equal(t, "desired state", decode(t, song().Manifest), app.LastApplied.Objects()) // key3 is no longer observed
 	check.Equal(t, "what was learned is the agent's", key3(), app.Learned)
 }
 
@@ -317,8 +317,8 @@ func TestUpdateRefuses(t *testing.T) {
 	}
 }
 
-// A document that no agent wrote must not keep users from mending the spec
-// without a word.
+// A document that no agent wrote must not block corrections of the spec without an
+// explanation.
 func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
 	was := stored(t)
 	was.Data["status.learned"] = "{"
@@ -328,8 +328,8 @@ func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
 	check.Equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
 }
 
-// What is being deleted is not computed any more: what is ours stays until its
-// agents take it away, or the user gives up on what they hold.
+// An Application that is being deleted is not computed any more. Our fields stay until its
+// agents remove them, or until the user abandons their objects.
 func TestUpdateOfADeletingApplication(t *testing.T) {
 	was := stored(t)
 	was.DeletionTimestamp = new(metav1.Now())
@@ -351,7 +351,7 @@ func TestUpdateOfADeletingApplication(t *testing.T) {
 	check.Equal(t, "finalizers of what is given up on", []string{}, cm.Finalizers)
 }
 
-// Nobody gets past the webhook by saying that the Application is being deleted.
+// A request cannot bypass the webhook by a forged deletion timestamp.
 func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
 	was := stored(t)
 	cm := was.DeepCopy()
@@ -365,8 +365,8 @@ func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
 	check.Equal(t, "finalizers", was.Finalizers, cm.Finalizers)
 }
 
-// The garbage collector has no rights on what an Application creates, and asks
-// for none.
+// The garbage collector has no rights to the Application's objects, and needs none for an
+// update of links.
 func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	was := submitted()
 	was.OwnerReferences = []metav1.OwnerReference{{Name: "a"}, {Name: "b"}}
@@ -379,7 +379,7 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
-// Rights are asked for whenever something is to be carried out, and only then.
+// Rights are required exactly if the Application is to be carried out.
 func TestUpdateAsksForRights(t *testing.T) {
 	tests := []struct {
 		why    string
@@ -421,8 +421,9 @@ func TestUpdateAsksForRights(t *testing.T) {
 	}
 }
 
-// What held the agent back is taken away by whoever may edit the Application:
-// what it does then was admitted before. What has it delete after all was not.
+// Every editor of the Application may remove settings that hold the agent back: the resulting
+// actions were admitted before. Without krake.dev/adopt or krake.dev/deletion-policy the agent
+// may delete objects, so their removal requires rights.
 func TestUpdateBackToTheDefaults(t *testing.T) {
 	for annotation, asked := range map[string]bool{
 		"krake.dev/mode": false, "krake.dev/hold-until": false, "krake.dev/hold": false, "krake.dev/adopt": true, "krake.dev/deletion-policy": true,
@@ -439,8 +440,7 @@ func TestUpdateBackToTheDefaults(t *testing.T) {
 	}
 }
 
-// An agent is told of every wish: it is woken by what SameFor does not take
-// for the same.
+// Every wish wakes the agent: SameFor reports a difference for each.
 func TestEveryWishWakesTheAgent(t *testing.T) {
 	for _, annotation := range application.UserAnnotations() {
 		was := stored(t)
@@ -479,14 +479,14 @@ func TestSummary(t *testing.T) {
 	check.Equal(t, "summary", "immutable: Forbidden: a; data: Required value: b", mutate.Summary(refusals))
 }
 
-// Whoever sets status is told that it has no effect, and nobody else is: not who
-// sends back what is stored, nor the API server that asks a second time.
+// A user who sets status gets a warning that it has no effect. There is no warning for a
+// request that repeats the stored status, nor for a second call by the API server.
 func TestStatusThatIsIgnored(t *testing.T) {
 	cm := submitted()
 	forge(cm)
 	check.Equal(t, "warnings of a creation", "binaryData.inventory.far, binaryData.status.learned, data.inventory.edge, 10 more: "+
-		"only webhook and agents write it, so that what the request says of it is without effect", mutate.PrepareForCreate(cm).Warnings[0])
-	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // that of the schema
+		"only webhook and agents write it, so the request does not change it", mutate.PrepareForCreate(cm).Warnings[0])
+	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // the warning of the schema
 
 	was := stored(t)
 	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was).Warnings))
@@ -494,6 +494,6 @@ func TestStatusThatIsIgnored(t *testing.T) {
 	labelled := was.DeepCopy()
 	labelled.Labels["krake.dev/state"] = "FAILED"
 	check.Equal(t, "warnings of a label", []string{
-		"metadata.labels[krake.dev/state]: only webhook and agents write it, so that what the request says of it is without effect",
+		"metadata.labels[krake.dev/state]: only webhook and agents write it, so the request does not change it",
 	}, mutate.PrepareForUpdate(labelled, was).Warnings)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// maxRefusals bounds how many mistakes one answer names.
+// maxRefusals bounds the mistakes that one answer names.
 const maxRefusals = 100
 
-// atMost returns the first refusals, and how many more there are.
+// atMost returns the first refusals, and the number of the others.
 func atMost(refusals field.ErrorList) field.ErrorList {
 	if more := len(refusals) - maxRefusals; more > 0 {
 		return append(refusals[:maxRefusals:maxRefusals], invalid("data", fmt.Sprintf("there are %d more mistakes", more)))

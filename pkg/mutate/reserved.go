@@ -13,14 +13,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// checkReserved refuses keys of our domain at any place. Controllers copy labels and
-// annotations to other objects, and the marks of ownership with them.
+// checkReserved refuses keys of our domain at any place. Controllers copy labels and annotations to
+// other objects, which would copy the marks of ownership.
 func checkReserved(document map[string]any, at string) field.ErrorList {
 	return search(document, at, func(step, _ any) *field.Error {
 		key, _ := step.(string)
 		switch {
 		case key == application.FormatAnnotation:
-			return forbidden("", "an Application has no Applications: create this one by itself")
+			return forbidden("", "an Application cannot contain Applications: create this one separately")
 		case strings.Contains(key, "/") && manifest.IsReserved(key):
 			return forbidden("", fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain))
 		}
@@ -28,8 +28,8 @@ func checkReserved(document map[string]any, at string) field.ErrorList {
 	})
 }
 
-// maxLength is the longest list that an observer schema can ask for. A minimum that no list
-// reaches would be drift for ever.
+// maxLength is the longest list that an observer schema can require. A minimum that no list reaches
+// would be permanent drift.
 const maxLength = 10_000
 
 func checkLengths(document map[string]any, at string) field.ErrorList {
@@ -41,23 +41,23 @@ func checkLengths(document map[string]any, at string) field.ErrorList {
 		control, _ := items[len(items)-1].(map[string]any)
 		for key, value := range control {
 			if length, ok := value.(int64); ok && length > maxLength && schema.IsLengthKey(key) {
-				return invalid("", fmt.Sprintf("a length of more than %d: set it lower, or the maximum to 0, which is no bound", maxLength))
+				return invalid("", fmt.Sprintf("a length of more than %d: set it lower, or set the maximum to 0 for no bound", maxLength))
 			}
 		}
 		return nil
 	})
 }
 
-// search calls refuse for every field and item of a document, with the name or the index that
-// leads to it, and returns the refusals with their places.
+// search calls refuse for every field and item of a document, with its name or index. It returns
+// the refusals with their places.
 func search(document map[string]any, at string, refuse func(step, value any) *field.Error) field.ErrorList {
 	s := searcher{at: at, refuse: refuse}
 	s.in(document)
 	return s.refusals
 }
 
-// searcher keeps the place as steps, and makes a path only of those of refusals: all paths
-// together would be many times as long as the document.
+// searcher stores the place as steps, and makes paths only for refusals. All paths together would
+// be many times as long as the document.
 type searcher struct {
 	at       string
 	steps    []any

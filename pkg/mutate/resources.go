@@ -27,32 +27,32 @@ func checkResources(resources []map[string]any) field.ErrorList {
 	return refusals
 }
 
-// checkSchemas refuses observer schemas of fields that are not for the user to set: those of
-// the server and of the garbage collector, and the values of Secrets, which would get into
-// the status.
+// checkSchemas refuses observer schemas of fields that a user must not set: those of the server and
+// of the garbage collector, and the values of Secrets. Those values would be published in the
+// status.
 func checkSchemas(schemas []map[string]any) field.ErrorList {
 	var refusals field.ErrorList
 	for i, document := range schemas {
 		at := schemaPath(i)
 		if _, ok := document["status"]; ok {
-			refusals = append(refusals, forbidden(at+".status", "it is for the server to write: leave it out"))
+			refusals = append(refusals, forbidden(at+".status", "only the server writes it: leave it out"))
 		}
 		refusals = slices.Concat(refusals, checkMetadata(document, at), checkSecretSchema(document, at), checkReserved(document, at), checkLengths(document, at))
 		if _, ok := below(document, "spec")["nodeName"]; ok && isCore(document, "Pod") {
-			refusals = append(refusals, forbidden(at+".spec.nodeName", "it is for the scheduler to write: leave it out"))
+			refusals = append(refusals, forbidden(at+".spec.nodeName", "only the scheduler writes it: leave it out"))
 		}
 	}
 	return refusals
 }
 
-// isList reports whether a resource consists of others, which would not be checked.
+// isList reports whether a resource consists of others, which would bypass the checks.
 func isList(resource map[string]any) bool {
 	kind, _ := resource["kind"].(string)
 	_, hasItems := resource["items"]
 	return kind == "List" || hasItems && strings.HasSuffix(kind, "List")
 }
 
-// checkNames refuses invalid names, which would become a part of a request's path.
+// checkNames refuses invalid names, because names become a part of a request's path.
 func checkNames(resource map[string]any, at string) field.ErrorList {
 	id, err := manifest.Identify(resource)
 	if err != nil {
@@ -84,9 +84,9 @@ func isIdentifier(kind string) bool {
 	return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 && !strings.Contains(kind, "-")
 }
 
-// checkMetadata allows name, namespace, labels and annotations. The server writes the other
-// fields, or they have the garbage collector delete objects. Empty values are allowed:
-// generators write "creationTimestamp: null".
+// checkMetadata allows name, namespace, labels and annotations. The server writes the other fields,
+// or they make the garbage collector delete objects. Empty values are allowed: generators write
+// "creationTimestamp: null".
 func checkMetadata(document map[string]any, at string) field.ErrorList {
 	metadata := below(document, "metadata")
 	observed := strings.HasPrefix(at, schemasPath)
@@ -98,13 +98,13 @@ func checkMetadata(document map[string]any, at string) field.ErrorList {
 		}
 		if observed || !isEmpty(metadata[name]) {
 			refusals = append(refusals, forbidden(at+".metadata."+name,
-				"of the metadata an Application sets name, namespace, labels and annotations only: leave it out"))
+				"an Application sets only the metadata name, namespace, labels and annotations: leave it out"))
 		}
 	}
 	return refusals
 }
 
-// secretKeys are the fields of a Secret that hold its values.
+// secretKeys are the fields of a Secret with its values.
 func secretKeys() []string { return []string{"data", "stringData"} }
 
 // checkSecret refuses the values of Secrets, which would be visible in the ConfigMap.
@@ -115,8 +115,8 @@ func checkSecret(resource map[string]any, at string) field.ErrorList {
 	var refusals field.ErrorList
 	for _, key := range secretKeys() {
 		if !isEmpty(resource[key]) {
-			refusals = append(refusals, forbidden(at+"."+key, "whoever may view ConfigMaps would see the values of the Secret: "+
-				"create it by itself, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name"))
+			refusals = append(refusals, forbidden(at+"."+key, "everyone with read access to ConfigMaps could see the values of the Secret: "+
+				"create it separately, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name"))
 		}
 	}
 	if _, kept := below(resource, "metadata", "annotations")[corev1.LastAppliedConfigAnnotation]; kept {
@@ -129,7 +129,7 @@ func checkSecretSchema(document map[string]any, at string) field.ErrorList {
 	if !isCore(document, "Secret") {
 		return nil
 	}
-	const reason = "it would copy values of the Secret into the status, which whoever may view ConfigMaps can see: leave it out"
+	const reason = "it would copy values of the Secret into the status, which everyone with read access to ConfigMaps can see: leave it out"
 	var refusals field.ErrorList
 	for _, key := range secretKeys() {
 		if _, ok := document[key]; ok {

@@ -18,11 +18,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The rows of the threat model that concern what a user writes. Those whose
-// cases are in testdata/bad are judged there; here it is seen that the cases
-// are those that the row asks for.
+// The rows of the threat model about the input of users. Rows with cases in testdata/bad are
+// judged there. The tests here check that the cases cover the row.
 
-// refusedPlaces are the places of all refusals of a file, with how many there are.
+// refusedPlaces returns the places of all refusals of a file, with their numbers.
 func refusedPlaces(t *testing.T, file string) map[string]int {
 	t.Helper()
 	places := map[string]int{}
@@ -57,9 +56,9 @@ func TestFieldsOfTheServerAreNeitherObservedNorSet(t *testing.T) {
 	}
 }
 
-// Threat A22 of the security specification: the API server may call a webhook twice for
-// one request, and nothing changes the second time, neither the Application nor the
-// answer. KRAKE_A22 is the number of requests, 100000 for the whole proof.
+// Threat A22 of the security specification: the API server may call a webhook twice for one
+// request, and the second call changes neither the Application nor the answer. KRAKE_A22 is
+// the number of requests, 100000 for the whole proof.
 func TestASecondCallOfTheWebhookChangesNothing(t *testing.T) {
 	requests := 5_000
 	if testing.Short() {
@@ -97,10 +96,10 @@ func TestASecondCallOfTheWebhookChangesNothing(t *testing.T) {
 	}
 }
 
-// generator makes plausible and hostile requests, the same ones in each run.
+// generator makes plausible and hostile requests, the same in each run.
 type generator struct {
 	random *rand.Rand
-	// hostile are texts of the corpus, plausible ones those that are accepted.
+	// hostile specs are those of the corpus. plausible ones are accepted.
 	hostile, plausible []application.Spec
 }
 
@@ -128,8 +127,8 @@ func (g *generator) chance(percent int) bool { return g.random.IntN(100) < perce
 
 func pick[T any](g *generator, from []T) T { return from[g.random.IntN(len(from))] }
 
-// stored is an Application as an agent left it, now and then a plain ConfigMap,
-// and often nothing.
+// stored returns an Application as an agent left it, sometimes a plain ConfigMap, and often
+// nil.
 func (g *generator) stored(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	if g.chance(40) {
@@ -182,7 +181,7 @@ func (g *generator) request(stored *corev1.ConfigMap) *corev1.ConfigMap {
 	return cm
 }
 
-// decorate changes what is around the spec.
+// decorate changes fields outside the spec.
 func (g *generator) decorate(cm *corev1.ConfigMap) {
 	if g.chance(30) {
 		forge(cm)
@@ -207,9 +206,8 @@ func (g *generator) decorate(cm *corev1.ConfigMap) {
 	}
 }
 
-// Threat A23 of the security specification: one hundredth below each limit there is room,
-// one above it there is not, and the refusal names the limit and the number of bytes or
-// objects.
+// Threat A23 of the security specification: an input one hundredth below a limit is accepted,
+// and one above it is refused with the limit and the number of bytes or objects.
 func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 	config := func(bytes int) string {
 		const before, after = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: ", "}}"
@@ -238,14 +236,14 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 	}{
 		{"a manifest of 0.99 of the limit", spec(config(mutate.MaxSpecBytes*99/100), ""), []any{}},
 		{"a manifest of 1.01 of the limit", spec(config(mutate.MaxSpecBytes*101/100), ""), []any{
-			"data: Invalid value: spec.manifest and spec.observer_schema have 264765 bytes together, and at most 262144 are possible: split the Application",
+			"data: Invalid value: spec.manifest and spec.observer_schema have 264765 bytes together; the maximum is 262144: split the Application",
 		}},
 		{"manifest and schema of 0.99 of the limit", spec(config(mutate.MaxSpecBytes/2), "#"+strings.Repeat("x", mutate.MaxSpecBytes*49/100)), []any{}},
 		{"manifest and schema of 1.01 of the limit", spec(config(mutate.MaxSpecBytes/2), "#"+strings.Repeat("x", mutate.MaxSpecBytes*51/100)), []any{
-			"data: Invalid value: spec.manifest and spec.observer_schema have 264766 bytes together, and at most 262144 are possible: split the Application",
+			"data: Invalid value: spec.manifest and spec.observer_schema have 264766 bytes together; the maximum is 262144: split the Application",
 		}},
 		{"a manifest that a ConfigMap has no room for", spec(config(whole*11/10), ""), []any{
-			"data: Invalid value: spec.manifest and spec.observer_schema have 1153433 bytes together, and at most 262144 are possible: split the Application",
+			"data: Invalid value: spec.manifest and spec.observer_schema have 1153433 bytes together; the maximum is 262144: split the Application",
 		}},
 		{"99 objects", spec(many(99), ""), []any{}},
 		{"101 objects", spec(many(101), ""), []any{
@@ -271,7 +269,7 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 		{"annotations up to 1.01 of the limit", func(cm *corev1.ConfigMap) {
 			cm.Data = map[string]string{"spec.manifest": storedManifest}
 			cm.Annotations["note"] = strings.Repeat("x", annotations*101/100)
-		}, []any{"metadata.annotations: Invalid value: they have 264792 bytes, and at most 262144 are possible: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not"}},
+		}, []any{"metadata.annotations: Invalid value: they have 264792 bytes; the maximum is 262144: kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not"}},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -279,9 +277,9 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 			test.change(cm)
 			got := judge(cm, nil, "")
 			told := messages(got.refusals)
-			if len(test.want) == 1 && len(told) == 1 && strings.HasSuffix(fmt.Sprint(test.want[0]), ": ") { // the bytes of status are counted, too
+			if len(test.want) == 1 && len(told) == 1 && strings.HasSuffix(fmt.Sprint(test.want[0]), ": ") { // the bytes of the status count, too
 				text := fmt.Sprint(told[0])
-				if !strings.HasPrefix(text, "data: Invalid value: the ConfigMap would have 10") || !strings.Contains(text, "at most 1048576 are possible") {
+				if !strings.HasPrefix(text, "data: Invalid value: the ConfigMap would have 10") || !strings.Contains(text, "the maximum is 1048576") {
 					t.Errorf("got %s", text)
 				}
 				t.Log(text)
@@ -295,8 +293,8 @@ func TestSizesAreRefusedJustAboveTheirLimits(t *testing.T) {
 	}
 }
 
-// Threat A24 of the security specification: what is nested too deep is an error and no
-// panic, in YAML and in JSON, in a manifest and in an observer schema.
+// Threat A24 of the security specification: nesting that is too deep is an error and no panic,
+// in YAML and JSON, in a manifest and in an observer schema.
 func TestDeepNestingIsAnErrorAndNoPanic(t *testing.T) {
 	forms := map[string]func(depth int) string{
 		"objects": func(depth int) string { return strings.Repeat("{a: ", depth) + "1" + strings.Repeat("}", depth) },
@@ -320,8 +318,8 @@ func TestDeepNestingIsAnErrorAndNoPanic(t *testing.T) {
 	t.Logf("and %d cases of testdata/bad/depth.yaml", len(inputs))
 }
 
-// Threat A25 of the security specification: aliases, anchors and merge keys of all kinds
-// are refused before anything is expanded.
+// Threat A25 of the security specification: aliases, anchors and merge keys of all kinds are
+// refused before any expansion.
 func TestAliasesAreRefusedBeforeTheyAreExpanded(t *testing.T) {
 	var refused, most int
 	for _, input := range badInputs(t, "aliases.yaml") {
@@ -341,8 +339,8 @@ func TestAliasesAreRefusedBeforeTheyAreExpanded(t *testing.T) {
 	}
 }
 
-// Threat A26 of the security specification: webhook, agent, kubectl and API server see the
-// same in a text, or none of them accepts it. (FuzzDecodeAsKubectl does the same for
+// Threat A26 of the security specification: webhook, agent, kubectl and API server decode a
+// text to the same value, or none of them accepts it. (FuzzDecodeAsKubectl does the same for
 // new texts.)
 func TestWebhookAgentAndKubectlReadTheSame(t *testing.T) {
 	var all, accepted, byKubectl int
@@ -367,8 +365,8 @@ func TestWebhookAgentAndKubectlReadTheSame(t *testing.T) {
 	}
 }
 
-// Threat A27 of the security specification: a length that is declared costs nothing,
-// however large it is.
+// Threat A27 of the security specification: a declared length costs nothing, however large it
+// is.
 func TestADeclaredLengthCostsNothing(t *testing.T) {
 	input := func(declared string) *corev1.ConfigMap {
 		cm := submitted()
@@ -398,8 +396,8 @@ func TestADeclaredLengthCostsNothing(t *testing.T) {
 	t.Logf("memory of the process: %d KiB more", (memory.Sys-before)>>10)
 }
 
-// Threat A28 of the security specification: one object is described once, whichever of its
-// versions and groups, and with or without its namespace.
+// Threat A28 of the security specification: each object occurs once, whichever of its versions
+// and groups is used, and with or without its namespace.
 func TestAnObjectIsDescribedOnce(t *testing.T) {
 	forms := []string{
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",

@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/tosca"
 )
 
-// SourceOf returns the URL behind which the resources of the spec are, and whether they are
-// behind one. The refusal says what is wrong with the URL.
+// SourceOf returns the URL of the spec's resources, and whether there is one. The refusal reports
+// an invalid URL.
 func SourceOf(spec application.Spec) (source application.Source, isURL bool, refusal *field.Error) {
 	key, text := spec.Source()
 	if key == application.ManifestKey {
@@ -26,7 +26,7 @@ func SourceOf(spec application.Spec) (source application.Source, isURL bool, ref
 	return source, isURL, nil
 }
 
-// resourcesOf returns the resources of the spec: those of the manifest or, if there is none,
+// resourcesOf returns the resources of the spec. They are those of the manifest or, without one,
 // the translation of a template or an archive (step 0).
 func resourcesOf(spec application.Spec) ([]any, error) {
 	key, text := spec.Source()
@@ -38,7 +38,7 @@ func resourcesOf(spec application.Spec) ([]any, error) {
 	case err != nil:
 		return nil, err
 	case isURL && spec.Fetched == "":
-		return nil, errors.New("what is behind the URL was not fetched")
+		return nil, errors.New("the content of the URL is not fetched yet")
 	case isURL:
 		return manifest.Decode([]byte(spec.Fetched))
 	case key == application.CSARKey:
@@ -47,7 +47,7 @@ func resourcesOf(spec application.Spec) ([]any, error) {
 	return explained("Invalid TOSCA template content", text, tosca.Translate)
 }
 
-// explained translates a text. Its errors begin with the words of the reference.
+// explained translates a text. Its errors begin with the reference's phrases.
 func explained(words, text string, translate func([]byte) ([]any, error)) ([]any, error) {
 	resources, err := translate([]byte(text))
 	if err != nil {
@@ -56,16 +56,16 @@ func explained(words, text string, translate func([]byte) ([]any, error)) ([]any
 	return resources, nil
 }
 
-// IsOfTranslation reports whether the refusals are those of a template or an archive itself,
-// and not of its translation.
+// IsOfTranslation reports whether the refusals are about a template or an archive itself, not about
+// its translation.
 func IsOfTranslation(refusals field.ErrorList) bool {
 	return slices.ContainsFunc(refusals, func(refusal *field.Error) bool {
 		return refusal.Field == "data."+application.ToscaKey || refusal.Field == "data."+application.CSARKey
 	})
 }
 
-// Relocate returns refusals of resources with the places that the user knows: where the
-// resources were translated, the number of a node template.
+// Relocate returns refusals of resources with places that the user knows. For translated resources,
+// that is the number of the node template.
 func Relocate(refusals field.ErrorList, spec application.Spec) field.ErrorList {
 	key, _ := spec.Source()
 	if key == application.ManifestKey {

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// statusOf returns what webhook and agents have written, by its place.
+// statusOf returns the status that webhook and agents have written, by its place.
 func statusOf(cm *corev1.ConfigMap) map[string]string {
 	status := map[string]string{}
 	for key, value := range cm.Data {
@@ -37,8 +37,7 @@ func statusOf(cm *corev1.ConfigMap) map[string]string {
 	return status
 }
 
-// ignored warns of status in a request that is not stored, because kubectl says that it was
-// set.
+// ignored warns of status in a request that is not stored, because kubectl reports that it was set.
 func ignored(brought map[string]string, cm *corev1.ConfigMap) []string {
 	status := statusOf(cm)
 	var places []string
@@ -54,10 +53,10 @@ func ignored(brought map[string]string, cm *corev1.ConfigMap) []string {
 	if more := len(places) - most; more > 0 {
 		places = append(places[:most], fmt.Sprintf("%d more", more))
 	}
-	return []string{strings.Join(places, ", ") + ": only webhook and agents write it, so that what the request says of it is without effect"}
+	return []string{strings.Join(places, ", ") + ": only webhook and agents write it, so the request does not change it"}
 }
 
-// takeStatus replaces the status that a request brings by that of the stored object.
+// takeStatus replaces the status in a request by the stored status.
 func takeStatus(cm, stored *corev1.ConfigMap) {
 	cm.Data = replaced(cm.Data, stored.Data, application.IsStatusKey)
 	cm.BinaryData = replaced(cm.BinaryData, stored.BinaryData, application.IsStatusKey)

@@ -19,24 +19,24 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// suspect returns warnings of what is legal but suspicious.
+// suspect returns warnings of legal but suspicious input.
 func suspect(desired Desired) []string {
 	var warnings []string
 	for i, resource := range desired.Manifest {
 		at := resourcePath(i)
 		if !isEmpty(resource["status"]) {
-			warnings = append(warnings, at+".status: it is for the server to write, and not observed")
+			warnings = append(warnings, at+".status: only the server writes it, and it is not observed")
 		}
 		warnings = slices.Concat(warnings, suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
 	}
 	return append(warnings, suspectScaling(desired)...)
 }
 
-// longHold is longer than a repair by hand takes.
+// longHold is longer than a manual repair takes.
 const longHold = 7 * 24 * time.Hour
 
-// SuspectHold returns a warning of a hold that holds nothing, or too long, unless hold and
-// mode are stored already. Now is the time of the request.
+// SuspectHold warns of a hold without effect, or of a very long one, unless hold and mode are
+// stored already. now is the time of the request.
 func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
 	wishes, refusals := application.WishesOf(cm)
 	if _, held := cm.Annotations[application.HoldUntilAnnotation]; !held || len(refusals) > 0 || sameHold(cm, stored) {
@@ -45,11 +45,11 @@ func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
 	var warning string
 	switch {
 	case !wishes.HoldUntil.After(now):
-		warning = "this time is past, so that nothing is held: set one that is to come, or leave it out"
+		warning = "this time is past, so nothing is held: set a later one, or leave it out"
 	case wishes.Mode != application.Enforce:
-		warning = fmt.Sprintf("mode %s reverts nothing as it is, so that there is nothing to hold: leave one of the two out", wishes.Mode)
+		warning = fmt.Sprintf("mode %s reverts nothing, so a hold has no effect: leave one of the two out", wishes.Mode)
 	case wishes.HoldUntil.Sub(now) > longHold:
-		warning = "it is more than 7 days away, and until then no drift is reverted: for good there is " + application.ModeAnnotation + ": observe"
+		warning = "it is more than 7 days away, and no drift is reverted until then: to stop repairs permanently, set " + application.ModeAnnotation + ": observe"
 	default:
 		return nil
 	}
@@ -62,8 +62,7 @@ func sameHold(cm, stored *corev1.ConfigMap) bool {
 		cm.Annotations[application.ModeAnnotation] == stored.Annotations[application.ModeAnnotation]
 }
 
-// suspectScaling warns of replicas that are observed, and that an autoscaler of the same
-// manifest sets.
+// suspectScaling warns of observed replicas that an autoscaler of the same manifest sets.
 func suspectScaling(desired Desired) []string {
 	var warnings []string
 	for _, scaler := range desired.Manifest {
@@ -71,7 +70,7 @@ func suspectScaling(desired Desired) []string {
 		name, _ := target["name"].(string)
 		kind, _ := target["kind"].(string)
 		if kind == "" {
-			kind = "Deployment" // as KEDA has it
+			kind = "Deployment" // KEDA's default
 		}
 		for i, resource := range desired.Manifest {
 			id, err := manifest.Identify(resource)
@@ -79,7 +78,7 @@ func suspectScaling(desired Desired) []string {
 				continue
 			}
 			warnings = append(warnings, fmt.Sprintf(
-				"%s.spec.replicas: it is observed, so that what the %s sets is reverted: leave it out of the manifest, or of the observer schema",
+				"%s.spec.replicas: it is observed, so the agent reverts the value that the %s sets: leave it out of the manifest, or of the observer schema",
 				resourcePath(i), scaler["kind"]))
 		}
 	}
@@ -99,20 +98,20 @@ func assigned(id manifest.ID) []string {
 	return nil
 }
 
-// suspectPins warns of an observer schema that pins what a server assigns.
+// suspectPins warns of an observer schema that observes server-assigned fields without a value.
 func suspectPins(observed schema.Schema, resource map[string]any, at string) []string {
 	var warnings []string
 	for _, name := range assigned(observed.ID()) {
 		if _, given := below(resource, "spec")[name]; !given && observed.Observes("spec", name) {
 			warnings = append(warnings, fmt.Sprintf(
-				"%s.spec.%s: the server assigns it: what it assigns first is kept, and is another one on another cluster", at, name))
+				"%s.spec.%s: the server assigns it: the agent keeps the first value, which differs on each cluster", at, name))
 		}
 	}
 	return warnings
 }
 
-// suspectPods warns of Pods that the baseline of the Pod Security Standards
-// would refuse: privileged ones, and those that reach into the node.
+// suspectPods warns of Pods that the baseline of the Pod Security Standards would refuse:
+// privileged Pods, and Pods that access the node.
 func suspectPods(resource map[string]any, at string) []string {
 	id, _ := manifest.Identify(resource)
 	path, runsPods := apitypes.PodPath(id)
@@ -127,7 +126,7 @@ func suspectPods(resource map[string]any, at string) []string {
 	}
 	baseline, err := baseline()
 	if err != nil {
-		return nil // never, with the checks of the library
+		return nil // unreachable with the checks of the library
 	}
 	annotations := map[string]string{}
 	for name, value := range below(template, "metadata", "annotations") {
@@ -142,13 +141,12 @@ func suspectPods(resource map[string]any, at string) []string {
 	return []string{fmt.Sprintf("%s: a namespace with Pod Security baseline will refuse its Pods: %s", at, result.ForbiddenReason())}
 }
 
-// baseline returns the checks of Pods.
 var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-// checkTypes refuses values that the API server could not read, and warns of fields that a
-// type does not have: the type may be that of a newer server.
+// checkTypes refuses values that the API server could not read. It only warns of fields that a type
+// does not have, because the type of a newer server may have them.
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)

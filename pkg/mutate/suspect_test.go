@@ -20,12 +20,12 @@ func places(refusals field.ErrorList) []any {
 	return paths
 }
 
-// What is let through with a word about it.
+// Inputs that are accepted with a warning.
 func TestSuspicious(t *testing.T) {
 	const (
 		web      = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}\n---\n"
 		scaler   = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}\n---\n"
-		reverted = "data.spec.manifest[0].spec.replicas: it is observed, so that what the HorizontalPodAutoscaler sets is reverted: leave it out of the manifest, or of the observer schema"
+		reverted = "data.spec.manifest[0].spec.replicas: it is observed, so the agent reverts the value that the HorizontalPodAutoscaler sets: leave it out of the manifest, or of the observer schema"
 	)
 	tests := []struct {
 		why, manifest, schema string
@@ -39,9 +39,9 @@ func TestSuspicious(t *testing.T) {
 		{"as a part of a whole", web + scaler, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: null}", []string{reverted}},
 		{"an autoscaler of something else", web + "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, scaleTargetRef: {kind: StatefulSet, name: web}}}", "", nil},
 		{"an autoscaler that is no built-in one, and has a default", web + "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {scaleTargetRef: {name: web}}}", "",
-			[]string{"data.spec.manifest[0].spec.replicas: it is observed, so that what the ScaledObject sets is reverted: leave it out of the manifest, or of the observer schema"}},
+			[]string{"data.spec.manifest[0].spec.replicas: it is observed, so the agent reverts the value that the ScaledObject sets: leave it out of the manifest, or of the observer schema"}},
 		{"a status", "{apiVersion: v1, kind: Song, metadata: {name: a}, status: {a: 1}}", "",
-			[]string{"data.spec.manifest[0].status: it is for the server to write, and not observed"}},
+			[]string{"data.spec.manifest[0].status: only the server writes it, and it is not observed"}},
 		{"an empty status, as generators write it", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, creationTimestamp: null}, status: {}}", "", nil},
 		{"a privileged Pod", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {hostNetwork: true, containers: [{name: a, securityContext: {privileged: true}}]}}}}", "",
 			[]string{"data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: host namespaces, privileged"}},
@@ -50,7 +50,7 @@ func TestSuspicious(t *testing.T) {
 		{"one by itself", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostPID: true, containers: []}}", "",
 			[]string{"data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: host namespaces"}},
 		{"a field that the server assigns", "{apiVersion: v1, kind: Service, metadata: {name: a}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}",
-			[]string{"data.spec.manifest[0].spec.clusterIP: the server assigns it: what it assigns first is kept, and is another one on another cluster"}},
+			[]string{"data.spec.manifest[0].spec.clusterIP: the server assigns it: the agent keeps the first value, which differs on each cluster"}},
 		{"not if the manifest says it", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}", nil},
 		{"a field with a typing error", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replcas: 2}}", "",
 			[]string{`data.spec.manifest[0]: unknown field "spec.replcas"`}},
@@ -72,7 +72,7 @@ func TestSuspicious(t *testing.T) {
 	}
 }
 
-// What no API server could read is refused, with the place and without the value.
+// An input that no API server could decode is refused, with its place and without its value.
 func TestUnreadable(t *testing.T) {
 	tests := []struct{ why, manifest, want string }{
 		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
@@ -80,7 +80,7 @@ func TestUnreadable(t *testing.T) {
 		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
 			"data.spec.manifest[0].data: Invalid value: its type has to be string, and is bool"},
 		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
-			"data.spec.manifest[0]: Invalid value: a value has not the form of its type: a quantity, a time or the like"},
+			"data.spec.manifest[0]: Invalid value: a value does not have the form of its type, such as a quantity or a time"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -91,16 +91,16 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A hold that holds nothing, or for long, is let through with a word about it,
-// to whom sets it and to nobody after that.
+// A hold without effect, or for a long time, is accepted with a warning. Only the request that
+// sets it gets the warning.
 func TestSuspectHold(t *testing.T) {
 	const (
 		hour, mode, until = "2026-01-02T13:00:00Z", "krake.dev/mode", "krake.dev/hold-until"
 
 		at     = "metadata.annotations[krake.dev/hold-until]: "
-		past   = at + "this time is past, so that nothing is held: set one that is to come, or leave it out"
-		far    = at + "it is more than 7 days away, and until then no drift is reverted: for good there is krake.dev/mode: observe"
-		nobody = at + "mode suspend reverts nothing as it is, so that there is nothing to hold: leave one of the two out"
+		past   = at + "this time is past, so nothing is held: set a later one, or leave it out"
+		far    = at + "it is more than 7 days away, and no drift is reverted until then: to stop repairs permanently, set krake.dev/mode: observe"
+		nobody = at + "mode suspend reverts nothing, so a hold has no effect: leave one of the two out"
 	)
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	type annotations = map[string]string
@@ -120,7 +120,7 @@ func TestSuspectHold(t *testing.T) {
 		{"for ever", nil, annotations{until: "9999-12-31T23:59:59Z"}, []string{far}},
 		{"of what is suspended", nil, annotations{until: hour, mode: "suspend"}, []string{nobody}},
 		{"of what is only observed", nil, annotations{until: hour, mode: "observe"}, []string{
-			at + "mode observe reverts nothing as it is, so that there is nothing to hold: leave one of the two out",
+			at + "mode observe reverts nothing, so a hold has no effect: leave one of the two out",
 		}},
 		{"of what is kept, which is said", nil, annotations{until: hour, mode: "enforce"}, nil},
 		{"a value that is refused", nil, annotations{until: "4h"}, nil},

@@ -9,12 +9,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// workload is a resource whose containers get what the hooks add.
+// workload is a resource whose containers get the additions of the hooks.
 type workload struct {
 	index     int
 	resource  map[string]any
 	namespace string
-	// path leads to the spec of its Pods, and lists are those of their containers.
+	// path leads to the spec of its Pods. lists are the lists of their containers.
 	path  []string
 	lists []string
 }
@@ -38,8 +38,8 @@ func workloadsOf(hooks application.Hooks, resources []map[string]any) []workload
 
 func (w workload) spec() map[string]any { return below(w.resource, w.path...) }
 
-// isReadable reports whether there is a container, and a list wherever something is to be
-// added. The API server refuses any other workload, which stays unchanged.
+// isReadable reports whether there is a container, and each field with additions is a list. The API
+// server refuses any other workload, which stays unchanged.
 func (w workload) isReadable() bool {
 	spec, containers := w.spec(), 0
 	for _, name := range w.lists {
@@ -60,8 +60,8 @@ func isReadable(container any) bool {
 	return ok && mounts && variables
 }
 
-// namespacesOf returns the namespaces of the workloads, each in the spelling of the first
-// workload: that of the Application may be left out.
+// namespacesOf returns the namespaces of the workloads, each in the spelling of the first workload.
+// The Application's own namespace may be omitted.
 func namespacesOf(hooks application.Hooks, workloads []workload) []string {
 	var namespaces []string
 	for _, w := range workloads {

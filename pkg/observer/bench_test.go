@@ -26,8 +26,8 @@ func deploymentLooker(t testing.TB) (*Observers, *decoder) {
 	return o, newDecoder(o.registry, configMaps)
 }
 
-// BenchmarkEvent is what an event costs that changes nothing observed, from the bytes
-// of its object to what is kept, beside what it costs to decode all of it.
+// BenchmarkEvent measures an event that changes nothing observed, from the bytes of its object
+// to the stored record. It also measures decoding the whole object.
 func BenchmarkEvent(b *testing.B) {
 	text := []byte(oddjson.Deployment(7))
 	o, d := deploymentLooker(b)

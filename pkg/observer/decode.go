@@ -12,9 +12,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/watchjson"
 )
 
-// decoder makes records of the objects of one watch. Of an object it decodes what is read: metadata
-// without managedFields, what the summary reads, and the fields that views observe. Only an object
-// that differs is decoded as a whole.
+// decoder makes records of the objects of one watch. It decodes only the required parts of an
+// object: metadata without managedFields, the fields for the summary, and the observed fields. It
+// decodes only an object that differs as a whole.
 type decoder struct {
 	json     *watchjson.Decoder
 	registry *registry
@@ -25,7 +25,6 @@ func newDecoder(v *registry, resource gvr.GroupVersionResource) *decoder {
 	return &decoder{watchjson.NewDecoder(), v, resource}
 }
 
-// record inspects an object.
 func (d *decoder) record(text []byte) (*record, error) {
 	whole := sync.OnceValue(func() Whole { return bytes.Clone(text) })
 	in, err := d.part(text)
@@ -39,7 +38,8 @@ func (d *decoder) record(text []byte) (*record, error) {
 	return d.registry.inspector.inspect(in, whole), nil
 }
 
-// part decodes what is read of an object. If it returns an error, all of the object has to be decoded.
+// part decodes the required parts of an object. If it returns an error, the whole object has to be
+// decoded.
 func (d *decoder) part(text []byte) (in inspection, err error) {
 	fields, err := d.json.Fields(text)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *decoder) part(text []byte) (in inspection, err error) {
 	return in, nil
 }
 
-// common decodes what is read of every object.
+// common decodes the parts that every object needs.
 func (d *decoder) common(fields []watchjson.Field) (map[string]any, error) {
 	live := make(map[string]any, len(fields))
 	for _, field := range fields {
@@ -84,7 +84,7 @@ func (d *decoder) summarises(field string) bool {
 
 var errManagedFields = errors.New("managedFields are observed")
 
-// addObserved decodes what else is observed of an object.
+// addObserved decodes the other observed fields of an object.
 func (d *decoder) addObserved(in inspection, fields []watchjson.Field) error {
 	if in.observes("metadata", "managedFields") {
 		return errManagedFields
@@ -102,7 +102,7 @@ func (d *decoder) addObserved(in inspection, fields []watchjson.Field) error {
 	return nil
 }
 
-// last decodes the field that counts, if several have one name.
+// last decodes the field that counts if several have the same name: the last one.
 func (d *decoder) last(fields []watchjson.Field, name string) (value any, err error) {
 	for _, field := range fields {
 		if field.Name != name {
@@ -115,11 +115,12 @@ func (d *decoder) last(fields []watchjson.Field, name string) (value any, err er
 	return value, nil
 }
 
-// fingerprintSeed is a secret of this process, so that no user can make two texts of one fingerprint.
+// fingerprintSeed is a secret of this process, so that no user can make two texts with the same
+// fingerprint.
 var fingerprintSeed = maphash.MakeSeed()
 
-// fingerprint digests the observed fields, of metadata only those that are observed, because
-// every write changes something in it.
+// fingerprint digests the observed fields. Of metadata it digests only the observed parts, because
+// every write changes metadata.
 func (d *decoder) fingerprint(in inspection, fields []watchjson.Field) fingerprint {
 	var seen maphash.Hash
 	seen.SetSeed(fingerprintSeed)

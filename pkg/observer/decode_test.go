@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/oddjson"
 )
 
-// looker are Observers of one object that has been there already.
+// looker returns Observers of one object that has been seen already.
 func looker(t testing.TB, desired string, beside ...[]string) *Observers {
 	t.Helper()
 	o := New(t.Context(), Options{
@@ -51,7 +51,7 @@ func object(t testing.TB, text string) map[string]any {
 	return fields
 }
 
-// looked are what is desired, and what is observed beside that.
+// looked are pairs of desired fields and further observed fields.
 var looked = []struct {
 	desired string
 	beside  [][]string
@@ -61,7 +61,7 @@ var looked = []struct {
 	{`{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x"}, "items": [{"a": 1}]}`, [][]string{{"metadata", "managedFields"}, {"metadata", "labels"}}},
 }
 
-// What is seen of an object of which a part was decoded is what is seen of all of it.
+// A partly decoded object leads to the same observation as the whole object.
 func FuzzObject(f *testing.F) {
 	for _, text := range oddjson.Oddities() {
 		f.Add([]byte(text))
@@ -71,7 +71,7 @@ func FuzzObject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { checkObject(t, text, song("1")) })
 }
 
-// checkObject looks at an object for the first time, and after others.
+// checkObject observes an object for the first time, and after others.
 func checkObject(t *testing.T, text []byte, former string) {
 	t.Helper()
 	for _, looked := range looked {
@@ -101,7 +101,7 @@ func checkObject(t *testing.T, text []byte, former string) {
 	}
 }
 
-// saw has the object of the text be what everybody has seen last.
+// saw makes the object of the text the last one that all owners have seen.
 func saw(o *Observers, d *decoder, text string) bool {
 	seen, err := d.record([]byte(text))
 	if err != nil {
@@ -113,8 +113,8 @@ func saw(o *Observers, d *decoder, text string) bool {
 	return true
 }
 
-// bare is a record without fingerprints, which those of whole objects do not have, and with
-// whole objects written in one way.
+// bare returns a record without fingerprints, which records of whole objects lack. Whole
+// objects are written in one form.
 func bare(of *record) *record {
 	of.views = slices.Clone(of.views)
 	for i := range of.views {
@@ -126,7 +126,7 @@ func bare(of *record) *record {
 	return of
 }
 
-// The same holds for texts that are damaged at random, without time to fuzz.
+// The same holds for randomly damaged texts. This test runs without fuzzing.
 func TestDamagedObjectsAreSeenAsTheLibraryReadsThem(t *testing.T) {
 	seeds := append(oddjson.Oddities(), oddjson.Deployment(7), song("2"), song("1"))
 	random, tries := rand.New(rand.NewPCG(1, 2)), 20_000
@@ -143,13 +143,13 @@ func TestDamagedObjectsAreSeenAsTheLibraryReadsThem(t *testing.T) {
 	}
 }
 
-// song is an object that looked[1] wants, with this value.
+// song returns an object that looked[1] wants, with this value.
 func song(value string) string {
 	return `{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "x", "uid": "u", "resourceVersion": "7", "labels": {"` + label + `": "me"},
 		"managedFields": [{"manager": "m"}]}, "data": {"a": "` + value + `", "b": 2}, "spec": {"replicas": 2}, "status": {"phase": "x"}}`
 }
 
-// Nothing that is kept of an object is in the buffer of the next.
+// A stored record does not refer to the buffer, which the next object overwrites.
 func TestARecordSharesNothingWithItsText(t *testing.T) {
 	o := looker(t, looked[1].desired)
 	d := newDecoder(o.registry, configMaps)

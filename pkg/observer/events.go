@@ -34,7 +34,7 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 	}
 	lost := Observation{ResourceVersion: gone.version, Seen: r.options.Now()}
 	if missed {
-		lost.ResourceVersion = "" // that of the last event: the version of the loss is not known
+		lost.ResourceVersion = "" // known only for the last event, not for the loss
 	}
 	at := gone.key(k.resource)
 	r.mu.Lock()
@@ -51,8 +51,8 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 	}
 }
 
-// settleLocked reports the objects that a new informer has listed, and that others are gone, in place
-// of the events before the list.
+// settleLocked reports the objects that a new informer has listed, and the disappearance of others.
+// It replaces the events before the list.
 func (r *registry) settleLocked(k *kind, former *informer) {
 	version := k.current.LastSyncResourceVersion()
 	for at, views := range r.watched {
@@ -64,7 +64,7 @@ func (r *registry) settleLocked(k *kind, former *informer) {
 			continue
 		}
 		for _, one := range views {
-			// What its owner has created since the list is still to come.
+			// The objects that the owner has created since the list are not in the list yet.
 			order, err := resourceversion.CompareResourceVersion(one.last.ResourceVersion, version)
 			if created := err == nil && order > 0; one.last.Exists() && !created {
 				one.last = Observation{Seen: r.options.Now()}

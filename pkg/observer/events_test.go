@@ -12,7 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Who hears of what happens to the object of web, which other does not want.
+// The owners that are notified of an object's event. The owner web wants the object, and the
+// owner other does not.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -54,8 +55,8 @@ func changeTo(patch string) func(*testing.T, *fixture) {
 	}
 }
 
-// While an owner acts its events wait: nobody hears before Start, and Start
-// tells what is left to do then, beyond what the owner has seen itself.
+// The events of an owner that acts wait until Start. Start notifies it of the remaining
+// changes, except those that it has seen itself.
 func TestEventsWhileActing(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -116,16 +117,16 @@ func TestEventsWhileActing(t *testing.T) {
 			f.observe(t, web, f.target("web"))
 			seen := c.act(t, f)
 			f.flush(t)
-			f.expect(t) // it acts: nobody is to hear
+			f.expect(t) // it acts: no owner is notified
 			f.Start(web, []Target{f.target("web")}, seen)
 			f.expect(t, c.want...)
 			f.flush(t)
-			f.expect(t) // nothing comes late
+			f.expect(t) // no late notification
 		})
 	}
 }
 
-// The owner is faster than the watch: its echo arrives after Start.
+// The owner is faster than the watch: the event of its own write arrives after Start.
 func TestEchoAfterStart(t *testing.T) {
 	f, live := started(t)
 	f.observe(t, web, f.target("web"))
@@ -135,8 +136,8 @@ func TestEchoAfterStart(t *testing.T) {
 	f.expect(t)
 }
 
-// The owner has learned a value, so that its target is another one at Start: an
-// echo that was looked at before is no drift.
+// The owner has learned a value, so its target has changed at Start. An event of its own write
+// that was compared before is no drift.
 func TestEchoAcrossRevisions(t *testing.T) {
 	learned := func(target Target) Target {
 		return wanting(revised(target), map[string]any{"a": "1", "b": "1"})
@@ -160,19 +161,19 @@ func TestEchoAcrossRevisions(t *testing.T) {
 	})
 }
 
-// next is a later version of the object, as an API server would have it.
+// next returns a later version of the object, as an API server would number it.
 func next(live map[string]any) map[string]any {
 	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
 	version, err := strconv.Atoi(object.GetResourceVersion())
 	if err != nil {
-		panic(err) // an API server's versions are numbers
+		panic(err) // resource versions are numbers
 	}
 	object.SetResourceVersion(strconv.Itoa(version + 1))
 	return object.Object
 }
 
-// A watch that broke does not tell when an object was deleted: what the owner
-// wrote while it acted may be older, so that it has to look again, once.
+// After a broken watch, the time of a deletion is unknown. The owner's own write may be older,
+// so the owner reads the object once more.
 func TestTombstoneWhileActing(t *testing.T) {
 	f, live := started(t)
 	targets := []Target{f.target("web")}
@@ -185,15 +186,15 @@ func TestTombstoneWhileActing(t *testing.T) {
 	if current := f.observe(t, web, targets...); current[0].Exists() {
 		t.Errorf("known is %+v, want nothing", current[0])
 	}
-	f.Start(web, targets, []map[string]any{written}) // it was read, after the tombstone
+	f.Start(web, targets, []map[string]any{written}) // read after the tombstone
 	f.expect(t)
 	if !f.last(web, "web").Exists() {
 		t.Error("what the owner has read since is not known")
 	}
 }
 
-// An object that was deleted and created again may arrive as one update. The
-// new one is another object, and has to be looked at as such.
+// A deletion and a new creation may arrive as one update. The new object is another one, and
+// is compared as such.
 func TestRecreatedInOneUpdate(t *testing.T) {
 	f, live := started(t)
 	another := (&unstructured.Unstructured{Object: next(live)}).DeepCopy()
@@ -204,7 +205,7 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 	if got := f.last(web, "web"); got.UID != "another" || got.Live == nil {
 		t.Errorf("last seen is %+v, want the whole new object", got)
 	}
-	// The deletion of the former one, if it comes after all, is not that of the new one.
+	// A late deletion event of the former object does not affect the new one.
 	f.disappear(f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 	f.expect(t)
 	if got := f.last(web, "web"); got.UID != "another" {
@@ -212,8 +213,8 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 	}
 }
 
-// Deleted and created again, by a real API server: the owner hears, and what it
-// is given is the new object.
+// With a real API server, an object is deleted and created again. The owner is notified, and
+// gets the new object.
 func TestRecreated(t *testing.T) {
 	f, former := started(t)
 	f.delete(t, "web")
@@ -226,7 +227,7 @@ func TestRecreated(t *testing.T) {
 	}
 }
 
-// An event that was overtaken by the owner's own write tells of the past.
+// An event is outdated if the owner's own write is newer.
 func TestOvertakenEvent(t *testing.T) {
 	f, live := started(t)
 	f.observe(t, web, f.target("web"))
@@ -245,7 +246,8 @@ func drift(live map[string]any) map[string]any {
 	return object.Object
 }
 
-// Two owners want one object, each its own fields: both hear of what both want.
+// Two owners want different fields of one object: both are notified of changes to the fields
+// of both.
 func TestTwoOwners(t *testing.T) {
 	f, live := started(t)
 	wide := wanting(revised(f.target("web")), map[string]any{"a": "1", "b": "1"})
@@ -270,7 +272,7 @@ func projected(a string) manifest.Packed {
 	})
 }
 
-// A whole object is kept only while it differs, and when it is kept, all of it.
+// A whole object is stored only while it differs, and then completely.
 func TestWhatIsKept(t *testing.T) {
 	f, live := started(t)
 	before := time.Now()
@@ -313,8 +315,8 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// What an informer tells that was replaced, or has not listed its objects yet,
-// changes nothing that is known.
+// The events of an informer that was replaced, or has not listed its objects yet, change
+// nothing.
 func TestEventsOfAnotherInformer(t *testing.T) {
 	f, live := started(t)
 	k, another := f.kindOf(configMaps), &informer{}

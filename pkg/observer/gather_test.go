@@ -9,8 +9,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Those who ask for objects of a kind one after the other all see the first list of it:
-// none of them has to read its object once more.
+// Owners that request objects of a kind one after the other all use its first list: none of
+// them reads its object separately.
 func TestFirstListWaitsForAllWhoAsk(t *testing.T) {
 	f := newFixture(t)
 	f.informers.gatherPause = 300 * time.Millisecond
@@ -35,7 +35,7 @@ func TestFirstListWaitsForAllWhoAsk(t *testing.T) {
 	}
 }
 
-// Whoever comes again and again does not keep the others waiting for ever.
+// Repeated requests do not delay the first list without end.
 func TestFirstListDoesNotWaitForEver(t *testing.T) {
 	f := newFixture(t)
 	f.informers.gatherPause, f.informers.longestGather = 300*time.Millisecond, 600*time.Millisecond
@@ -51,7 +51,7 @@ func TestFirstListDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// pause lets time go by.
+// pause advances the time.
 func pause(t *testing.T, long time.Duration) {
 	t.Helper()
 	select {

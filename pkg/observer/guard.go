@@ -16,8 +16,8 @@ import (
 // errIncomparable is the error of a summary that == cannot compare.
 var errIncomparable = errors.New("the summary cannot be compared")
 
-// inspector runs the code of the caller, and the comparison, on objects that any user may have
-// written. An object that makes it panic is an error of its own targets alone.
+// inspector runs the caller's code and the comparison on objects that any user may have written. An
+// object that causes a panic is an error only of its own targets.
 type inspector struct{ options *Options }
 
 // guard calls do and returns its panic as an error.
@@ -27,16 +27,16 @@ func (i *inspector) guard(live *unstructured.Unstructured, do func()) (err error
 			id := manifest.ID{
 				APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
 			}
-			err = fmt.Errorf("look at %s: panic: %s", id, describe(cause))
-			i.options.Logger.Error(err, "An object could not be looked at", "stack", string(debug.Stack()))
+			err = fmt.Errorf("inspect %s: panic: %s", id, describe(cause))
+			i.options.Logger.Error(err, "An object could not be inspected", "stack", string(debug.Stack()))
 		}
 	}()
 	do()
 	return nil
 }
 
-// describe names the cause of a panic without values of the object, which may be secrets: a
-// panic of the Go runtime names types and indices, and any other may repeat a value.
+// describe names the cause of a panic without values of the object, which may be secrets. A panic
+// of the Go runtime names types and indices, but any other may repeat a value.
 func describe(cause any) string {
 	err, _ := cause.(error)
 	if ofRuntime, ok := errors.AsType[runtime.Error](err); ok {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An object that makes whoever looks at it panic is an error of its own. Other
-// objects are looked at as ever, and what a panic says of values is not repeated,
-// neither in the error nor in the log.
+// If comparing an object panics, that is an error of this object alone. Other objects are
+// compared as before. The values in the panic's text appear neither in the error nor in the
+// log.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	summarise := func(of func(data map[string]any) any) func(*Options) {
@@ -58,7 +58,7 @@ func TestPanic(t *testing.T) {
 				!strings.HasSuffix(known[0].Err.Error(), f.ref("web").String()+": "+c.want) {
 				t.Errorf("known is %+v, want the error %q", known[0], c.want)
 			}
-			f.Start(web, []Target{f.target("web")}, []map[string]any{next(next(live))}) // it was mended
+			f.Start(web, []Target{f.target("web")}, []map[string]any{next(next(live))}) // it was repaired
 			if got := f.last(web, "web"); got.Err != nil || got.Differs() {
 				t.Errorf("last seen is %+v, want no error", got)
 			}
@@ -70,7 +70,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// An object whose owner cannot be told is nobody's.
+// An object whose owner cannot be determined has no owner.
 func TestPanicOfOwnerOf(t *testing.T) {
 	f, _ := started(t, func(options *Options, _ *rest.Config) {
 		options.OwnerOf = func(live map[string]any) (Owner, bool) {
@@ -93,7 +93,7 @@ func TestPanicOfOwnerOf(t *testing.T) {
 	}
 }
 
-// lines are a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu  sync.Mutex
 	all []string

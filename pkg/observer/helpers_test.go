@@ -27,7 +27,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// label is what the informers select by.
+// label is the label that the informers select.
 const label = "example.com/owned"
 
 var (
@@ -40,7 +40,7 @@ var (
 	sentinel = Owner{Namespace: "owners", Name: "sentinel"}
 )
 
-// fixture is one test's Observers, in a namespace of its own, and who was notified.
+// fixture has the Observers of one test, in a namespace of its own, and the notified owners.
 type fixture struct {
 	*Observers
 
@@ -52,8 +52,7 @@ type fixture struct {
 	flushed int
 }
 
-// newFixture makes Observers of the API server, or of one that is behind a
-// transport of the test's.
+// newFixture connects Observers to the API server, perhaps through a transport of the test.
 func newFixture(t *testing.T, change ...func(*Options, *rest.Config)) *fixture {
 	t.Helper()
 	f := &fixture{client: plane.Dynamic, namespace: kit.UniqueName("observer")}
@@ -103,8 +102,8 @@ func (f *fixture) count(owner Owner) int {
 	return n
 }
 
-// started gives a fixture in which web observes the object "web", which is as
-// desired and was handed to Start, and in which flush works.
+// started returns a fixture in which web observes the object "web". The object matches and was
+// passed to Start, and flush works.
 func started(t *testing.T, change ...func(*Options, *rest.Config)) (f *fixture, live map[string]any) {
 	t.Helper()
 	f = newFixture(t, change...)
@@ -115,7 +114,7 @@ func started(t *testing.T, change ...func(*Options, *rest.Config)) (f *fixture, 
 	return f, live
 }
 
-// has creates an object for its owner, which hands it to Start.
+// has creates an object for its owner, which passes it to Start.
 func (f *fixture) has(t *testing.T, owner Owner, name string) map[string]any {
 	t.Helper()
 	live := f.create(t, name)
@@ -124,7 +123,7 @@ func (f *fixture) has(t *testing.T, owner Owner, name string) map[string]any {
 	return live
 }
 
-// observe gives what is known once the kinds are synced.
+// observe returns the observations after the kinds are synced.
 func (f *fixture) observe(t *testing.T, owner Owner, targets ...Target) []Observation {
 	t.Helper()
 	var current []Observation
@@ -139,8 +138,8 @@ func (f *fixture) observe(t *testing.T, owner Owner, targets ...Target) []Observ
 	return current
 }
 
-// flush returns when all events of ConfigMaps up to now were handled: those of
-// one kind come in their order, and it waits for one that it causes.
+// flush returns after all events of ConfigMaps so far were handled. The events of one kind
+// arrive in order, and flush waits for an event that it causes.
 func (f *fixture) flush(t *testing.T) {
 	t.Helper()
 	before := f.count(sentinel)
@@ -149,7 +148,7 @@ func (f *fixture) flush(t *testing.T) {
 	until(t, "the sentinel has not heard of its change", func() bool { return f.count(sentinel) > before })
 }
 
-// heardOf waits until these owners, and no others, are notified, and forgets it.
+// heardOf waits until exactly these owners are notified, and clears the record.
 func (f *fixture) heardOf(t *testing.T, owners ...Owner) {
 	t.Helper()
 	for _, owner := range owners {
@@ -158,8 +157,8 @@ func (f *fixture) heardOf(t *testing.T, owners ...Owner) {
 	f.expect(t, owners...)
 }
 
-// expect compares who was notified since the last call, how often does not
-// matter, and forgets it.
+// expect compares the owners that were notified since the last call, whatever their number,
+// and clears the record.
 func (f *fixture) expect(t *testing.T, want ...Owner) {
 	t.Helper()
 	f.mu.Lock()
@@ -175,7 +174,7 @@ func (f *fixture) expect(t *testing.T, want ...Owner) {
 	check.Equal(t, "notified", want, got)
 }
 
-// until waits until it is done.
+// until waits until done returns true.
 func until(t *testing.T, complaint string, done func() bool) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -186,7 +185,7 @@ func until(t *testing.T, complaint string, done func() bool) {
 	})
 }
 
-// ref is a ConfigMap.
+// ref returns the reference of a ConfigMap.
 func (f *fixture) ref(name string) manifest.Ref {
 	return manifest.Ref{
 		ID:       manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: f.namespace, Name: name},
@@ -194,7 +193,7 @@ func (f *fixture) ref(name string) manifest.Ref {
 	}
 }
 
-// target wants data.a to be "1", and our label to be there; data.b is not observed.
+// target wants data.a to be "1", and our label. It does not observe data.b.
 func (f *fixture) target(name string) Target {
 	return targetOf(f.ref(name), map[string]any{"data": map[string]any{"a": "1"}})
 }
@@ -207,12 +206,12 @@ func (f *fixture) service(name string) Target {
 	}, map[string]any{"spec": map[string]any{"type": "ClusterIP"}})
 }
 
-// targetOf observes the given fields, and our label beside them.
+// targetOf observes the given fields, and also our label.
 func targetOf(ref manifest.Ref, desired map[string]any) Target {
 	desired["apiVersion"], desired["kind"], desired["metadata"] = ref.APIVersion, ref.Kind, map[string]any{"name": ref.Name}
 	observed, err := schema.Default(desired)
 	if err != nil {
-		panic(err) // the reference has all that it needs
+		panic(err) // the reference is complete
 	}
 	return Target{
 		Ref:      ref,
@@ -223,7 +222,7 @@ func targetOf(ref manifest.Ref, desired map[string]any) Target {
 	}
 }
 
-// wanting is the target with other data.
+// wanting returns the target with other data.
 func wanting(target Target, data map[string]any) Target {
 	desired := target.Desired.Fields()
 	desired["data"] = data
@@ -231,7 +230,7 @@ func wanting(target Target, data map[string]any) Target {
 	return target
 }
 
-// revised is the target after a change of the spec that concerns data.b.
+// revised returns the target after a change of the spec to data.b.
 func revised(target Target) Target {
 	target.Schema = target.Schema.Observe("data", "b")
 	target.Marked = target.Marked.Observe("data", "b")
@@ -239,7 +238,7 @@ func revised(target Target) Target {
 	return target
 }
 
-// create creates a ConfigMap that is as its target desires.
+// create creates a ConfigMap that matches its target.
 func (f *fixture) create(t *testing.T, name string) map[string]any {
 	t.Helper()
 	live, err := f.client.Resource(configMaps).Namespace(f.namespace).Create(t.Context(), f.object(name), metav1.CreateOptions{})
@@ -269,18 +268,18 @@ func (f *fixture) delete(t *testing.T, name string) {
 	kit.Must(t, f.client.Resource(configMaps).Namespace(f.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// event has the observers see an object as if an event had brought it.
+// event makes the observers handle an object like an event.
 func (f *fixture) event(live map[string]any) {
 	f.handle(f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 }
 
-// handle hands over what was looked at.
+// handle passes a decoded object to the observers.
 func (f *fixture) handle(looked any) {
 	k := f.kindOf(configMaps)
 	f.registry.saw(k, k.current, nil, looked)
 }
 
-// disappear is the event of an object that is lost.
+// disappear passes the deletion of an object to the observers.
 func (f *fixture) disappear(looked any) {
 	k := f.kindOf(configMaps)
 	f.registry.lost(k, k.current, looked)
@@ -292,7 +291,7 @@ func (f *fixture) kindOf(resource gvr.GroupVersionResource) *kind {
 	return f.informers.kinds[scope{resource: resource}]
 }
 
-// running are the informers of the kinds that are observed.
+// running returns the informers of the observed kinds.
 func (f *fixture) running() map[*informer]bool {
 	f.registry.mu.RLock()
 	defer f.registry.mu.RUnlock()
@@ -307,7 +306,7 @@ func (f *fixture) running() map[*informer]bool {
 	return running
 }
 
-// last is what an owner last saw of a ConfigMap.
+// last returns the last observation of a ConfigMap by an owner.
 func (f *fixture) last(owner Owner, name string) Observation {
 	f.registry.mu.RLock()
 	defer f.registry.mu.RUnlock()
@@ -322,7 +321,7 @@ func versionOf(live map[string]any) string {
 	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
 }
 
-// streamsOf gives the same bytes to whoever watches.
+// streamsOf returns the same bytes for every watch.
 func streamsOf(body io.Reader) Streams {
 	return func(context.Context, gvr.GroupVersionResource, string, metav1.ListOptions) (io.ReadCloser, error) {
 		if closer, ok := body.(io.ReadCloser); ok {
@@ -332,7 +331,6 @@ func streamsOf(body io.Reader) Streams {
 	}
 }
 
-// parse reads YAML.
 func parse(t *testing.T, text string) any {
 	t.Helper()
 	var value any

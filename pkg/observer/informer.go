@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// kind is one kind of resource that is observed, in one scope.
+// kind is one observed kind of resource, in one scope.
 type kind struct {
 	scope
 
@@ -18,21 +18,21 @@ type kind struct {
 	id manifest.ID
 	// users counts the views of objects of this kind.
 	users int
-	// err is why the objects of the kind are not known: ErrNotSynced at first, later perhaps
-	// the answer of the API server to the list.
+	// err is the reason why the objects of the kind are not known: ErrNotSynced at first, later
+	// perhaps the API server's answer to the list.
 	err error
 
-	// current is the informer whose objects are known, nil before the first has
-	// listed them, and while the kind is not served.
+	// current is the informer whose objects are known. It is nil before the first list is complete,
+	// and while the kind is not served.
 	current *informer
-	// next takes the place of current as soon as it is synced.
+	// next replaces current once it is synced.
 	next *informer
-	// starts starts the first informer, at latest then, or another one of a kind that was not
-	// served at failedAt; nil: none is to be started.
+	// starts is the timer that starts the first informer, or the next one for a kind that was not
+	// served at failedAt. It is nil if none has to be started.
 	starts   *time.Timer
 	latest   time.Time
 	failedAt time.Time
-	// due is when to compare a list with what is known.
+	// due is the time of the next comparison with a list.
 	due time.Time
 }
 
@@ -49,17 +49,17 @@ func (k *kind) stop() {
 	}
 }
 
-// informer is one run of an informer: after it was stopped another is needed.
+// informer is one run of an informer. A stopped one cannot run again.
 type informer struct {
 	cache.SharedIndexInformer
 
 	stop    context.CancelFunc
 	started time.Time
-	// failed: a list or a watch of it was answered by an error.
+	// failed reports that a list or watch of the informer had an error.
 	failed bool
 }
 
-// record returns what is stored of an object, or nil.
+// record returns the record of an object, or nil.
 func (i *informer) record(at key) *record {
 	if i == nil {
 		return nil
@@ -73,7 +73,7 @@ func (i *informer) record(at key) *record {
 	return found
 }
 
-// records returns what is stored of all objects.
+// records returns the records of all objects.
 func (i *informer) records() []*record {
 	if i == nil {
 		return nil

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// missingPause is how long a kind that is not served is not asked for again.
+	// missingPause is the pause before the next try for a kind that is not served.
 	missingPause = time.Minute
-	// askedPause is the same for a kind that an owner asks for meanwhile.
+	// askedPause is the shorter pause if an owner needs the kind.
 	askedPause = 5 * time.Second
-	// gatherPause is the pause between two owners' asking for objects of a kind after which its
-	// first list begins, longestGather the longest delay of that list.
+	// gatherPause is the idle time after the last owner's request for objects of a kind, before its
+	// first list begins. longestGather is the longest delay of that list.
 	gatherPause, longestGather = 50 * time.Millisecond, 10 * time.Second
 )
 
@@ -69,16 +69,16 @@ func (i *informers) kindLocked(target Target) *kind {
 	return k
 }
 
-// gatherLocked delays the first list of a kind while owners ask for more of its objects, as all do
-// when the process starts. What was listed before an owner asked for it would have to be read
-// once more, object by object.
+// gatherLocked delays the first list of a kind while owners request more of its objects, as all
+// owners do when the process starts. An object that was listed before its owner requested it would
+// have to be read again.
 func (i *informers) gatherLocked(k *kind) {
 	if k.starts != nil && k.failedAt.IsZero() && k.starts.Stop() {
 		k.starts.Reset(max(0, min(i.gatherPause, k.latest.Sub(i.options.Now()))))
 	}
 }
 
-// start starts the informer of a kind whose timer has ended, unless it was stopped meanwhile.
+// start starts the informer of a kind whose timer has ended, unless it has been stopped.
 func (i *informers) start(k *kind) {
 	i.registry.mu.Lock()
 	defer i.registry.mu.Unlock()
@@ -89,7 +89,6 @@ func (i *informers) start(k *kind) {
 	i.startLocked(k)
 }
 
-// startLocked starts the next informer of a kind.
 func (i *informers) startLocked(k *kind) {
 	ctx, stop := context.WithCancel(i.ctx)
 	next := &informer{
@@ -150,8 +149,8 @@ func (i *informers) synced(k *kind, next *informer) {
 	}
 }
 
-// failed records an error of list or watch. Objects that are known stay known while the informer
-// tries again, unless the kind is not served any more.
+// failed records an error of list or watch. Known objects stay known while the informer tries
+// again, unless the kind is no longer served.
 func (i *informers) failed(k *kind, of *informer, err error) {
 	i.registry.mu.Lock()
 	defer i.registry.mu.Unlock()
@@ -163,13 +162,12 @@ func (i *informers) failed(k *kind, of *informer, err error) {
 	case k.current == nil:
 		i.failLocked(k, err)
 	default:
-		i.options.Logger.V(1).Info("An informer is to try again", "of", k.String(), "reason", err.Error())
+		i.options.Logger.V(1).Info("An informer will try again", "of", k.String(), "reason", err.Error())
 	}
 }
 
-// dropLocked stops the informer of a kind that is not served. Another is started
-// after a pause, a shorter one if an owner asks for it: the kind may come back,
-// and with another scope.
+// dropLocked stops the informer of a kind that is not served. Another one is started after a pause,
+// which is shorter if an owner needs the kind. The kind may come back, and with another scope.
 func (i *informers) dropLocked(k *kind, err error) {
 	k.stop()
 	k.failedAt = i.options.Now()
@@ -186,7 +184,7 @@ func (i *informers) failLocked(k *kind, err error) {
 	i.registry.notifyScopeLocked(k.scope)
 }
 
-// askLocked brings forward the next try of a kind that is not served.
+// askLocked advances the next try for a kind that is not served.
 func (i *informers) askLocked(k *kind) {
 	if k.starts != nil && !k.failedAt.IsZero() {
 		k.starts.Reset(max(0, k.failedAt.Add(i.askedPause).Sub(i.options.Now())))
@@ -203,7 +201,8 @@ func (i *informers) releaseLocked(s scope) {
 	}
 }
 
-// firstTurn returns when a new kind is compared with a list: at any time in the interval.
+// firstTurn returns the time of the first comparison of a new kind: a random time within the
+// interval.
 func firstTurn(options *Options) time.Time {
 	return options.Now().Add(wait.Jitter(options.Resync/100, 99))
 }

@@ -11,19 +11,19 @@ import (
 
 // inspection is an object and the views that observe it.
 type inspection struct {
-	// live has at least the fields that are read.
+	// live has at least the required fields.
 	live  *unstructured.Unstructured
 	views []view
-	// fingerprint is that of all observed fields, 0 without their text.
+	// fingerprint is the fingerprint of all observed fields, 0 without their text.
 	fingerprint fingerprint
 }
 
-// view is how one owner sees one object.
+// view is one owner's view of one object.
 type view struct {
 	owner  Owner
 	target Target
 	last   Observation
-	// reported is the summary that the owner knows of.
+	// reported is the last summary that was reported to the owner.
 	reported any
 }
 
@@ -37,12 +37,14 @@ func (i inspection) observes(path ...string) bool {
 	return false
 }
 
-// inspect makes the record of an object, with what each view sees. whole is called if it differs.
+// inspect makes the record of an object, with the observation of each view. whole is called if the
+// object differs.
 func (i *inspector) inspect(in inspection, whole func() Whole) *record {
-	seen := newRecord(in.live)
-	seen.owner = i.ownerOf(in.live)
 	summary, err := i.summarise(in.live)
-	seen.summary = summary
+	seen := &record{
+		namespace: in.live.GetNamespace(), name: in.live.GetName(), uid: in.live.GetUID(), version: in.live.GetResourceVersion(),
+		owner: i.ownerOf(in.live), summary: summary,
+	}
 	now := i.options.Now()
 	for at := range in.views {
 		v := &in.views[at]
@@ -65,7 +67,7 @@ func (i *inspector) inspectFor(target Target, live *unstructured.Unstructured) O
 	return observation
 }
 
-// compare compares an object with a target. Of one that differs, the observation has the whole.
+// compare compares an object with a target. If they differ, the observation has the whole object.
 func (i *inspector) compare(target Target, live *unstructured.Unstructured, whole func() Whole, now time.Time) Observation {
 	observation := Observation{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Seen: now}
 	observation.Err = i.guard(live, func() {
@@ -78,8 +80,8 @@ func (i *inspector) compare(target Target, live *unstructured.Unstructured, whol
 	return observation
 }
 
-// unchanged returns what the view saw last, if nothing differed then and no observed field has
-// changed since.
+// unchanged returns the last observation of the view, if nothing differed then and no observed
+// field has changed since.
 func (v *view) unchanged(seen fingerprint, live *unstructured.Unstructured, now time.Time) (Observation, bool) {
 	if seen == 0 || seen != v.last.fingerprint || v.last.Differs() || v.last.UID != live.GetUID() {
 		return Observation{}, false

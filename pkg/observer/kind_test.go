@@ -21,7 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// songs is a kind of one test's own.
+// songs is a kind that only one test uses.
 type songs struct {
 	*fixture
 
@@ -34,7 +34,7 @@ func newSongs(f *fixture) songs {
 	return songs{f, group, gvr.GroupVersionResource{Group: group, Version: "v1", Resource: "songs"}}
 }
 
-// target wants a song; without a namespace if the kind is of the cluster.
+// target wants a song, without a namespace if the kind is cluster-scoped.
 func (s songs) target(namespace string) Target {
 	return targetOf(manifest.Ref{
 		ID:       manifest.ID{APIVersion: s.group + "/v1", Kind: "Song", Namespace: namespace, Name: "song"},
@@ -42,7 +42,7 @@ func (s songs) target(namespace string) Target {
 	}, map[string]any{"spec": map[string]any{"title": "x"}})
 }
 
-// serve has the API server serve songs, and waits until it does.
+// serve makes the API server serve songs, and waits until it does.
 func (s songs) serve(t *testing.T, scope string) {
 	t.Helper()
 	definition, _ := parse(t, fmt.Sprintf(`
@@ -60,7 +60,7 @@ spec:
 	s.await(t, true)
 }
 
-// remove takes the kind and its objects away.
+// remove deletes the kind and its objects.
 func (s songs) remove(t *testing.T) {
 	t.Helper()
 	kit.Must(t, s.client.Resource(kit.Definitions).Delete(t.Context(), "songs."+s.group, metav1.DeleteOptions{}))
@@ -91,7 +91,7 @@ func (s songs) create(t *testing.T, namespace string) {
 	})
 }
 
-// missing waits until the kind of the last target is known not to be served.
+// missing waits until the observers know that the kind of the last target is not served.
 func (s songs) missing(t *testing.T, targets ...Target) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -107,8 +107,8 @@ func (s songs) missing(t *testing.T, targets ...Target) {
 	})
 }
 
-// A kind that is not served is an error of its own targets, not a kind without
-// objects; the owner is told of the error, and when it is over. So is nobody else.
+// A kind that is not served is an error of its own targets, not a kind without objects. Only
+// their owner is notified, at the beginning of the error and at its end.
 func TestKindThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t)
@@ -128,7 +128,7 @@ func TestKindThatIsNotServed(t *testing.T) {
 	f.expect(t)
 }
 
-// A kind goes away with its objects, and comes back with another scope.
+// A kind is deleted with its objects, and returns with another scope.
 func TestKindThatGoesAway(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t)
@@ -157,15 +157,15 @@ func TestKindThatGoesAway(t *testing.T) {
 	})
 }
 
-// An object that went with its kind is not known to exist when the kind comes
-// back, even if no event has told of its deletion.
+// An object that was deleted with its kind counts as absent when the kind returns, even if the
+// deletion event was lost.
 func TestObjectThatWentWithItsKind(t *testing.T) {
 	t.Parallel()
 	f, live := started(t)
 	k := f.kindOf(configMaps)
 	f.delete(t, "web")
 	f.flush(t)
-	f.event(next(next(next(live)))) // the deletion was missed
+	f.event(next(next(next(live)))) // the deletion event was lost
 	f.expect(t, web)
 	f.informers.missingPause = time.Hour
 	f.informers.failed(k, k.current, apierrors.NewNotFound(configMaps.GroupResource(), ""))
@@ -176,8 +176,8 @@ func TestObjectThatWentWithItsKind(t *testing.T) {
 	}
 }
 
-// While a kind is missing nobody spins: neither the informer, nor an owner that
-// asks at once whenever it is notified, nor one that asks all the time.
+// A missing kind causes no busy loop: neither in the informer, nor in an owner that asks at
+// each notification, nor in one that asks all the time.
 func TestCallsWhileKindIsMissing(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -212,8 +212,8 @@ func TestCallsWhileKindIsMissing(t *testing.T) {
 	}
 }
 
-// A kind that cannot be listed is an error of its own targets; the owner is told
-// when it is over.
+// A kind that cannot be listed is an error of its own targets. The owner is notified when the
+// error ends.
 func TestKindThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int32{http.StatusForbidden, http.StatusInternalServerError} {
@@ -247,7 +247,6 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// roundTrip is a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

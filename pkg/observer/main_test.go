@@ -10,12 +10,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// plane has the API server that all tests share: what comes in which order is
-// for a real one to show.
+// plane has the API server that all tests share: only a real one shows the order of events.
 var plane *kit.Plane
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" { // what is fuzzed needs no server, and has many processes
+	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" { // fuzzing needs no server, and has many processes
 		os.Exit(m.Run())
 	}
 	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for the API server

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// paths are those of the requests that pass through a test's transport.
+// paths are the paths of the requests that pass through a test's transport.
 type paths struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -41,7 +41,7 @@ func (p *paths) all() []string {
 	return slices.Sorted(maps.Keys(p.seen))
 }
 
-// asUser has the observers be a user who has no rights but those of grant.
+// asUser makes the observers act as a user who has only the rights of grant.
 func asUser(name string) func(*Options, *rest.Config) {
 	return func(_ *Options, config *rest.Config) { config.Impersonate = rest.ImpersonationConfig{UserName: name} }
 }
@@ -53,7 +53,7 @@ func (f *fixture) grant(t *testing.T, user string) {
 	plane.Kubectl(t, "create", "rolebinding", "watcher", "--namespace", f.namespace, "--role=watcher", "--user="+user)
 }
 
-// namespaceTarget wants a namespace, which is an object of the cluster.
+// namespaceTarget wants a namespace, which is cluster-scoped.
 func (f *fixture) namespaceTarget() Target {
 	return targetOf(manifest.Ref{
 		ID:       manifest.ID{APIVersion: "v1", Kind: "Namespace", Name: f.namespace},
@@ -61,8 +61,8 @@ func (f *fixture) namespaceTarget() Target {
 	}, map[string]any{})
 }
 
-// Each namespace has informers of its own, and the cluster is asked only for what
-// has no namespace.
+// Each namespace has informers of its own. Only cluster-scoped kinds are listed in the whole
+// cluster.
 func TestInformersOfNamespaces(t *testing.T) {
 	asked := &paths{seen: map[string]bool{}}
 	f, elsewhere := newFixture(t, asked.option()), newFixture(t)
@@ -108,9 +108,9 @@ func (f *fixture) usersOfScopes() map[string]int {
 	return users
 }
 
-// Rights in a namespace suffice for what is in it: for events, and for finding what
-// a watch has lost. A namespace without rights is an error of its own targets, and
-// its owner is told when there are rights.
+// Rights in a namespace are enough for its objects: for events, and to find lost events. A
+// namespace without rights is an error of its own targets, and its owner is notified when the
+// rights are granted.
 func TestNamespaceWithoutRights(t *testing.T) {
 	t.Parallel()
 	elsewhere := newFixture(t)
@@ -124,7 +124,7 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	f.forbidden(t, other, elsewhere.target("web"))
 	f.observe(t, web, f.target("web"))
 	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
-	f.hears(t, web, other) // of what is known now, and of what is not
+	f.hears(t, web, other) // of the objects that are known now, and of those that are not
 
 	f.change(t, "web", `{"data": {"a": "2"}}`)
 	f.hears(t, web)
@@ -142,8 +142,8 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	}
 }
 
-// hears waits until the owners are notified, whoever else is: what the API server
-// refuses it may refuse in other words the next time.
+// hears waits until at least these owners are notified. The API server may change the text of
+// a refusal, which notifies others.
 func (f *fixture) hears(t *testing.T, owners ...Owner) {
 	t.Helper()
 	for _, owner := range owners {
@@ -154,7 +154,7 @@ func (f *fixture) hears(t *testing.T, owners ...Owner) {
 	f.heard = nil
 }
 
-// forbidden waits until the API server is known to refuse the kind of a target.
+// forbidden waits until the observers know that the API server refuses the kind of a target.
 func (f *fixture) forbidden(t *testing.T, owner Owner, target Target) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -165,8 +165,8 @@ func (f *fixture) forbidden(t *testing.T, owner Owner, target Target) {
 	})
 }
 
-// A target that is in none of the namespaces is an error, and the API server is
-// not asked for it, whatever the rights are.
+// A target outside the namespaces is an error. No request is sent for it, whatever the rights
+// are.
 func TestNamespaceThatIsNotWatched(t *testing.T) {
 	asked := &paths{seen: map[string]bool{}}
 	elsewhere := newFixture(t)
@@ -187,8 +187,8 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	check.Equal(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes())
 }
 
-// What is in another namespace is not missing from the list of this one: as long as
-// no event is lost no informer is replaced.
+// Objects in another namespace are not missing from this namespace's list: as long as no event
+// is lost, no informer is replaced.
 func TestResyncOfNamespaces(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
@@ -206,8 +206,8 @@ func TestResyncOfNamespaces(t *testing.T) {
 	}
 }
 
-// Strays are found in the namespaces that are watched for anybody, and the figures
-// of a kind are those of all its namespaces.
+// Strays are found in all watched namespaces, and the figures of a kind are those of all its
+// namespaces.
 func TestStraysAndStatsOfNamespaces(t *testing.T) {
 	f, elsewhere := newFixture(t), newFixture(t)
 	withOwners(f.Observers.options, nil)
@@ -221,7 +221,7 @@ func TestStraysAndStatsOfNamespaces(t *testing.T) {
 	one := f.Stats()
 
 	f.Start(web, []Target{f.target("absent")}, nil)
-	f.expect(t, web) // of its own namespace
+	f.expect(t, web) // in its own namespace
 	f.observe(t, other, elsewhere.target("absent"))
 	f.heardOf(t, web, other)
 	if got := idsOf(f.Strays(web)); len(got) != 2 {

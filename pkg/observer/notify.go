@@ -18,8 +18,8 @@ func (r *registry) sawLocked(at key, seen *record) {
 	seen.views = nil // the owners have it now
 }
 
-// observationOf returns what the owner of the view saw. If the object was not inspected for the
-// present revision of the target, the observation is stale.
+// observationOf returns the observation for the owner of the view. If the object was not inspected
+// for the present revision of the target, the observation is stale.
 func (r *registry) observationOf(seen *record, of *view) Observation {
 	for _, s := range seen.views {
 		if s.owner == of.owner && s.revision == of.target.Revision {
@@ -43,14 +43,15 @@ func (r *registry) eventLocked(at key, of *view) {
 	}
 }
 
-// reportLocked marks what was seen last as reported, and reports whether the owner has to act on it.
+// reportLocked marks the last observation as reported, and reports whether the owner has to act on
+// it.
 func (v *view) reportLocked() (act bool) {
 	act = v.last.Differs() || v.last.Summary != v.reported
 	v.reported = v.last.Summary
 	return act
 }
 
-// resumeLocked ends the waiting of an owner, and notifies it of what happened meanwhile.
+// resumeLocked ends the waiting of an owner, and notifies it of events in the meantime.
 func (r *registry) resumeLocked(name Owner, own *ownerState) {
 	notify := own.stray
 	for k := range own.waited {

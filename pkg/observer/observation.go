@@ -12,11 +12,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/watchjson"
 )
 
-// Observation is what was last seen of a target. The zero value: it was never
-// seen. Without a UID it does not exist.
+// Observation is the last observation of a target. The zero value means that the target was never
+// seen. Without a UID, the object does not exist.
 type Observation struct {
 	UID types.UID
-	// ResourceVersion is that of the object, or that of its deletion.
+	// ResourceVersion is the resourceVersion of the object, or of its deletion.
 	ResourceVersion string
 	// Projection are the fields of the target's Schema, with their lists' lengths.
 	Projection manifest.Packed
@@ -28,33 +28,34 @@ type Observation struct {
 	Seen time.Time
 	// Summary is what Options.Summarise returned for the object.
 	Summary any
-	// Err is why the object is not known, or could not be inspected. The other fields are
-	// what was known before.
+	// Err is the reason why the object is unknown, or could not be inspected. The other fields are
+	// then the former ones.
 	Err error
 
-	// fingerprint is that of the text of the observed fields, 0 without a text.
+	// fingerprint is the fingerprint of the observed fields' text, 0 without a text.
 	fingerprint fingerprint
 }
 
 // fingerprint digests the texts of the observed fields of an object. An equal fingerprint of the
-// same object for the same target means that nothing observed has changed. 0: there is none.
+// same object for the same target means that no observed field has changed. 0 means that there is
+// none.
 type fingerprint uint64
 
-// Whole is an object as JSON; nil: there is none. When all objects of a cluster differ at the same
-// time, each waits for its repair in the memory of its text, which is less than that of a tree.
+// Whole is an object as JSON, or nil. When all objects of a cluster differ at once, each waits for
+// its repair as text, which needs less memory than a tree.
 type Whole []byte
 
-// wholeOf returns an object that came as JSON.
+// wholeOf returns an object that was received as JSON.
 func wholeOf(fields map[string]any) Whole {
 	text, err := json.Marshal(fields)
 	if err != nil {
-		panic(fmt.Sprintf("an object that came as JSON is none: %v", err)) // inspector.guard recovers and reports it
+		panic(fmt.Sprintf("an object that was received as JSON is not valid JSON: %v", err)) // inspector.guard recovers and reports it
 	}
 	return text
 }
 
-// Fields decodes the object into a tree of the caller's own. It returns nil if there is none, or if
-// the object holds what only an API server can read, such as a number beyond those of Go.
+// Fields decodes the object into a new tree. It returns nil if there is no object, or if it has a
+// value that only an API server can read. An example is a number beyond those of Go.
 func (w Whole) Fields() map[string]any {
 	if w == nil {
 		return nil
@@ -74,8 +75,8 @@ func (o Observation) Differs() bool {
 	return !o.Exists() || o.Stale || o.Live != nil || o.Err != nil
 }
 
-// supersedes reports whether an observation replaces a former one, which may be that of the
-// deletion of the object.
+// supersedes reports whether an observation replaces a former one. The former one may be that of
+// the object's deletion.
 func (o Observation) supersedes(former Observation) bool {
 	return resync.Newer(o.ResourceVersion, former.ResourceVersion)
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Observers are the informers of one cluster, with what their owners observe. Its methods are
-// safe for concurrent use; those for one owner must be called one after the other.
+// Observers are the informers of one cluster, with the targets of their owners. Its methods are
+// safe for concurrent use. Calls for the same owner must not overlap.
 type Observers struct {
 	options   *Options
 	registry  *registry
@@ -24,12 +24,11 @@ func New(ctx context.Context, options Options) *Observers {
 	return o
 }
 
-// Observe sets what the owner observes from now on, starts the informers
-// that are missing, and returns what is known of each target. Until Start, the
-// owner's events wait. Of a kind whose objects are not known, each target has an
-// error: ErrNotSynced, or what the API server says to the list or watch. The
-// owner is notified when that changes. A kind that is not served is asked for
-// again from time to time, and sooner if an owner observes it again.
+// Observe sets the owner's targets, starts the missing informers, and returns the last observation
+// of each target. Until Start, the owner's events wait. If the objects of a kind are not known,
+// each of its targets has an error: ErrNotSynced, or the API server's answer to list or watch. The
+// owner is notified when that changes. A kind that is not served is tried again from time to time,
+// and sooner if an owner observes it again.
 func (o *Observers) Observe(name Owner, targets []Target) []Observation {
 	o.registry.mu.Lock()
 	defer o.registry.mu.Unlock()
@@ -56,9 +55,9 @@ func (o *Observers) Observe(name Owner, targets []Target) []Observation {
 	return current
 }
 
-// Start lets the owner's events flow again. seen are objects that the owner
-// itself has read or written since Observe. If an event that came meanwhile is
-// newer than those, and asks for action, the owner is notified.
+// Start resumes the delivery of the owner's events. seen are objects that the owner itself has read
+// or written since Observe. If a newer event arrived in the meantime and requires action, the owner
+// is notified.
 func (o *Observers) Start(name Owner, targets []Target, seen []map[string]any) {
 	o.registry.mu.Lock()
 	defer o.registry.mu.Unlock()
@@ -86,7 +85,7 @@ func (o *Observers) Stop(name Owner) {
 	delete(o.registry.owners, name)
 }
 
-// setTargetsLocked keeps what is known of the targets that stay.
+// setTargetsLocked keeps the observations of the targets that stay.
 func (o *Observers) setTargetsLocked(name Owner, own *ownerState, targets []Target) {
 	former := own.views
 	own.views = make(map[key]*view, len(targets))
@@ -109,15 +108,14 @@ func (o *Observers) setTargetsLocked(name Owner, own *ownerState, targets []Targ
 	}
 }
 
-// Resync compares lists of the observed kinds with what is known, each kind once
-// in the interval, until the context ends. It replaces the informer of a watch that has lost an
-// event or has fallen silent. Without an interval it compares only when [Observers.ResyncNow]
-// asks for it.
+// Resync compares lists of the observed kinds with the known objects, each kind once in the
+// interval, until the context ends. It replaces the informer of a watch that has lost an event or
+// has fallen silent. Without an interval it compares only when [Observers.ResyncNow] requests it.
 func (o *Observers) Resync(ctx context.Context) error { return o.resync.run(ctx) }
 
-// ResyncNow has [Observers.Resync] compare every kind within a few seconds, as is good when the API
-// server was away: an informer waits for up to half a minute before it tries again. It does not
-// block; calls before the comparison starts are one.
+// ResyncNow makes [Observers.Resync] compare every kind within a few seconds. That is useful after
+// an outage of the API server, because an informer waits for up to half a minute before it tries
+// again. ResyncNow does not block. Calls before the comparison starts count as one.
 func (o *Observers) ResyncNow() {
 	select {
 	case o.resync.hurry <- struct{}{}:

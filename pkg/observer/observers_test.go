@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// One informer for each kind in use, however many owners and objects: it is
-// started when it is first needed, and stopped when nobody needs it any more.
+// Each used kind has one informer, whatever the number of owners and objects. It starts at the
+// first use, and stops after the last.
 func TestInformers(t *testing.T) {
 	f := newFixture(t)
 	steps := []struct {
@@ -72,8 +72,8 @@ func (f *fixture) users() map[string]int {
 	return users
 }
 
-// Nothing is said of objects before all of the kind are known: one that has not
-// come yet must not be taken for absent. The owner is told when they are.
+// Until all objects of a kind are known, the observers report none as absent. The owner is
+// notified when they are known.
 func TestNotSynced(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "there")
@@ -91,8 +91,8 @@ func TestNotSynced(t *testing.T) {
 	check.Equal(t, "known of what is absent", Observation{}, current[1], seen)
 }
 
-// What was seen under another target tells nothing of this one: it is Stale,
-// and neither compared nor absent, until it is read.
+// An observation under another target is no observation under this one. It is Stale, neither
+// compared nor absent, until the object is read.
 func TestRevisedTarget(t *testing.T) {
 	f, _ := started(t)
 	live := f.change(t, "web", `{"data": {"a": "2"}}`)
@@ -104,7 +104,7 @@ func TestRevisedTarget(t *testing.T) {
 	if !got.Stale || !got.Differs() || got.Live != nil || got.UID != uidOf(live) {
 		t.Errorf("known is %+v, want that it exists, and is stale", got)
 	}
-	f.Start(web, []Target{target}, []map[string]any{live}) // read, and found to be as desired
+	f.Start(web, []Target{target}, []map[string]any{live}) // read, and found to match
 	f.expect(t)
 	got = f.observe(t, web, target)[0]
 	if got.Stale || got.Differs() {
@@ -112,8 +112,8 @@ func TestRevisedTarget(t *testing.T) {
 	}
 }
 
-// An event that was looked at with the eyes of the former target, and comes when
-// there is another, has to be read again.
+// An event that was compared with the former target, and arrives under the next one, has to be
+// read again.
 func TestRevisedTargetBetweenLookAndEvent(t *testing.T) {
 	f, live := started(t)
 	looked := f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: next(next(live))})
@@ -128,8 +128,7 @@ func TestRevisedTargetBetweenLookAndEvent(t *testing.T) {
 	}
 }
 
-// What an owner has seen of an object is nothing that it has seen of another
-// which happens to have the same name.
+// An observation of one object does not count for another object of the same name.
 func TestSeenOfAnother(t *testing.T) {
 	f, live := started(t)
 	f.observe(t, web, f.target("web"))
@@ -143,11 +142,11 @@ func TestSeenOfAnother(t *testing.T) {
 	}
 }
 
-// seen compares all that an owner is told of an object.
+// seen compares the exported fields of an observation.
 var seen = cmpopts.IgnoreUnexported(Observation{})
 
-// The informer knows the object from a time when nobody wanted it, and has kept
-// only that it exists: it is Stale, not absent.
+// The informer has stored the object while no owner wanted it, so only its existence is known:
+// it is Stale, not absent.
 func TestObjectFromBefore(t *testing.T) {
 	f, _ := started(t)
 	live := f.create(t, "other")
@@ -158,21 +157,21 @@ func TestObjectFromBefore(t *testing.T) {
 	check.Equal(t, "known", want, got, seen)
 }
 
-// What an owner does not want any more does not come to its ears.
+// An owner is not notified of an object that it no longer wants.
 func TestTargetThatLeft(t *testing.T) {
 	f, _ := started(t)
 	other := f.create(t, "other")
 	targets := []Target{f.target("other")}
 	f.observe(t, web, targets...)
-	f.Start(web, targets, []map[string]any{other}) // whether its event has come or comes
+	f.Start(web, targets, []map[string]any{other}) // whether or not its event has arrived
 	f.expect(t)
 	f.change(t, "web", `{"data": {"a": "2"}}`)
 	f.flush(t)
 	f.expect(t)
 }
 
-// An owner that has stopped, as one whose objects are about to be deleted, does
-// not hear of it, and Start does not bring it back.
+// A stopped owner, such as one whose objects are about to be deleted, gets no notification,
+// and Start does not resume it.
 func TestStopped(t *testing.T) {
 	f, live := started(t)
 	f.Stop(web)

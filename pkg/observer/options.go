@@ -15,45 +15,45 @@ var (
 	// ErrNotSynced is the error of an [Observation] while the objects of its kind are not all known
 	// yet. The owner is notified when they are.
 	ErrNotSynced = errors.New("not synced yet")
-	// ErrNamespace is the error of an [Observation] of a target that is in none of
-	// Options.Namespaces: it is not watched.
+	// ErrNamespace is the error of an [Observation] of a target that is not watched, because it is
+	// in none of Options.Namespaces.
 	ErrNamespace = errors.New("the namespace is not one of those that are watched")
 )
 
-// Options say what to observe and whom to notify.
+// Options configure the objects to observe, and the notification of their owners.
 type Options struct {
 	Client dynamic.Interface
-	// Streams opens watches whose objects are decoded in part; nil: Client opens them, and
-	// decodes all.
+	// Streams opens watches whose objects are decoded in part. If nil, Client opens them and
+	// decodes everything.
 	Streams Streams
 	// Metadata is for [Observers.Resync].
 	Metadata metadata.Interface
-	// Selector is the label selector of all objects that any owner has.
+	// Selector is the label selector that all objects of any owner match.
 	Selector string
-	// Namespaces are those whose objects are watched, each by informers of its own,
-	// so that rights in them suffice; none: all, by one informer for each kind.
-	// Objects of the cluster are watched either way.
+	// Namespaces are the watched namespaces. Each has its own informers, so that rights in these
+	// namespaces suffice. Without any, one informer for each kind watches all namespaces.
+	// Cluster-scoped objects are watched in both cases.
 	Namespaces []string
 	// Notify is called when an owner has to act. It must not block, nor call back.
 	Notify func(Owner)
-	// Summarise returns what is to be known of a live object beyond its fields; values are
-	// compared with ==. nil: nothing. One is kept for every object, so it must be small and
-	// share nothing with the object but whole strings. It cannot read managedFields.
+	// Summarise returns facts about a live object beyond its observed fields. They are compared
+	// with ==. If nil, there are none. One result is stored for every object, so it must be small,
+	// and share nothing with the object but whole strings. Summarise cannot read managedFields.
 	Summarise func(live map[string]any) any
-	// Summarised are the fields that Summarise and OwnerOf read of an object, beside
-	// metadata, apiVersion and kind; nil: all. Others need not be decoded.
+	// Summarised are the fields that Summarise and OwnerOf read, beside metadata, apiVersion and
+	// kind. If nil, they may read all. Other fields need not be decoded.
 	Summarised []string
-	// OwnerOf returns the owner that an object names. nil: none.
+	// OwnerOf returns the owner that an object names. If nil, objects name none.
 	OwnerOf func(live map[string]any) (Owner, bool)
-	// Resync is how often, give or take a tenth, [Observers.Resync] compares each
-	// kind with a list; 0: only when asked.
+	// Resync is the interval, give or take a tenth, in which [Observers.Resync] compares each kind
+	// with a list. With 0, it compares only on request.
 	Resync time.Duration
 	Now    func() time.Time
 	Logger logr.Logger
 }
 
-// scopeOf returns the scope of an object. Cluster-scoped objects have no namespace, so that their
-// scope is the cluster, with and without Options.Namespaces.
+// scopeOf returns the scope of an object. Cluster-scoped objects have no namespace. Their scope is
+// the cluster, with and without Options.Namespaces.
 func (o *Options) scopeOf(at key) scope {
 	if len(o.Namespaces) == 0 {
 		return scope{resource: at.resource}
@@ -61,7 +61,7 @@ func (o *Options) scopeOf(at key) scope {
 	return scope{at.resource, at.namespace}
 }
 
-// watches reports whether the objects of a scope are to be watched.
+// watches reports whether the objects of a scope have to be watched.
 func (o *Options) watches(s scope) bool {
 	return s.namespace == metav1.NamespaceAll || slices.Contains(o.Namespaces, s.namespace)
 }

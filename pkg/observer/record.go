@@ -4,26 +4,25 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is what an informer stores of an object: its identity, its summary, and, on the way
-// from the transform to the handler, what each owner saw while the whole object was at hand.
-// It is small, because there is one for each object that the selector matches.
+// record is what an informer stores of an object: its identity and its summary. On the way from the
+// transform to the handler, it also has each owner's observation of the whole object. It is small,
+// because there is one for each object that matches the selector.
 type record struct {
 	namespace, name string
 	uid             types.UID
 	version         string
-	// owner is the one that the object names; the zero handle: none.
+	// owner is the owner that the object names, or the zero handle.
 	owner   unique.Handle[Owner]
 	summary any
 	views   []seenBy
 }
 
-// seenBy is how one owner saw an object.
+// seenBy is one owner's observation of an object.
 type seenBy struct {
 	Observation
 
@@ -31,13 +30,7 @@ type seenBy struct {
 	revision string
 }
 
-func newRecord(live *unstructured.Unstructured) *record {
-	return &record{
-		namespace: live.GetNamespace(), name: live.GetName(), uid: live.GetUID(), version: live.GetResourceVersion(),
-	}
-}
-
-// GetObjectMeta, GetObjectKind and DeepCopyObject make a record what informers store.
+// GetObjectMeta, GetObjectKind and DeepCopyObject allow an informer to store a record.
 func (r *record) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.namespace, Name: r.name, UID: r.uid, ResourceVersion: r.version}
 }
@@ -55,12 +48,12 @@ func (r *record) key(resource schema.GroupVersionResource) key {
 	return key{resource, r.namespace, r.name}
 }
 
-// stale is the observation of an owner for whom the object was not inspected.
+// stale is the observation for an owner whose target was not compared with the object.
 func (r *record) stale() Observation {
 	return Observation{UID: r.uid, ResourceVersion: r.version, Summary: r.summary, Stale: true}
 }
 
-// recordsOf returns the records among what an informer stores.
+// recordsOf returns the records in an informer's store.
 func recordsOf(objects []any) []*record {
 	records := make([]*record, 0, len(objects))
 	for _, object := range objects {

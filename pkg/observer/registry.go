@@ -8,27 +8,28 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// registry has what all owners observe, with what each saw last.
+// registry has the targets of all owners, with their last observations.
 type registry struct {
 	options   *Options
 	inspector *inspector
 
-	// mu guards the registry, and the informers as well: what an informer reports and what
-	// owners know change together.
+	// mu guards the registry, and the informers as well, because the reports of informers and the
+	// knowledge of owners change together.
 	mu     sync.RWMutex
 	owners map[Owner]*ownerState
 	// watched are the owners' views of an object.
 	watched map[key][]*view
 }
 
-// ownerState is what is known of one owner.
+// ownerState is the state of one owner.
 type ownerState struct {
 	views map[key]*view
-	// waiting: the owner acts, so its events wait.
+	// waiting reports that the owner acts, so its events wait.
 	waiting bool
-	// waited are the objects that had an event meanwhile.
+	// waited are the objects that had an event while the owner waited.
 	waited map[key]bool
-	// stray: an object that no target of the owner names appeared meanwhile.
+	// stray reports that an object that is none of the owner's targets appeared while the owner
+	// waited.
 	stray bool
 }
 
@@ -48,7 +49,7 @@ func (r *registry) inspection(resource gvr.GroupVersionResource, object map[stri
 	return in
 }
 
-// addLocked adds a view; found is what is known of the object from a time without views, or nil.
+// addLocked adds a view. found is the object's record from a time without views, or nil.
 func (r *registry) addLocked(name Owner, target Target, found *record) *view {
 	added := &view{owner: name, target: target}
 	if found != nil {
@@ -61,7 +62,7 @@ func (r *registry) addLocked(name Owner, target Target, found *record) *view {
 	return added
 }
 
-// reviseLocked replaces the target of a view. What was seen under another revision is stale.
+// reviseLocked replaces the target of a view. An observation under another revision is stale.
 func (v *view) reviseLocked(target Target) {
 	if v.target.Revision != target.Revision {
 		v.last.Stale = v.last.Exists()

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// resyncPage is how many objects a page of a list has.
+	// resyncPage is the number of objects in a page of a list.
 	resyncPage = 500
-	// resyncTimeout is how long the lists of one kind may take.
+	// resyncTimeout bounds the time for the lists of one kind.
 	resyncTimeout = time.Minute
-	// resyncGrace is how long an event may be on its way.
+	// resyncGrace is the time that an event may take to arrive.
 	resyncGrace = 3 * time.Second
 	// resyncSpread is the time over which the comparisons of [Observers.ResyncNow] begin.
 	resyncSpread = 2 * time.Second
-	// resyncLists is the number of lists that may be under way then.
+	// resyncLists bounds the number of concurrent lists then.
 	resyncLists = 8
 )
 
@@ -39,7 +39,7 @@ type resyncer struct {
 	grace, spread time.Duration
 	// hurry requests a comparison of all kinds at once.
 	hurry chan struct{}
-	// lists has a place for each list that may be under way.
+	// lists has a place for each concurrent list.
 	lists chan struct{}
 }
 
@@ -72,8 +72,8 @@ func (r *resyncer) run(ctx context.Context) error {
 	}
 }
 
-// compareAll compares all kinds side by side, so that a kind that is compared twice, or is not
-// answered, delays no other.
+// compareAll compares all kinds concurrently. A kind that is compared twice, or gets no answer,
+// does not delay the others.
 func (r *resyncer) compareAll(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, k := range r.observed() {
@@ -95,8 +95,8 @@ func (r *resyncer) observed() []*kind {
 	return slices.Collect(maps.Values(r.informers.kinds))
 }
 
-// nextTurn returns the kind that is compared next and the time till then, or no kind and a time to
-// wait for one.
+// nextTurn returns the kind of the next comparison and the time until then. If there is no kind, it
+// returns the time to wait for one.
 func (r *resyncer) nextTurn() (next *kind, pause time.Duration) {
 	r.registry.mu.Lock()
 	defer r.registry.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *resyncer) nextTurn() (next *kind, pause time.Duration) {
 			next = k
 		}
 	}
-	// A kind that comes meanwhile may have an earlier turn than all others.
+	// A new kind may have an earlier turn than all others.
 	nap := r.options.Resync / 10
 	if next == nil {
 		return nil, nap
@@ -126,7 +126,6 @@ func (r *resyncer) compareOne(ctx context.Context, k *kind) {
 	}
 }
 
-// compare compares one kind.
 func (r *resyncer) compare(ctx context.Context, k *kind) error {
 	ctx, cancel := context.WithTimeout(ctx, resyncTimeout)
 	defer cancel()
@@ -161,8 +160,8 @@ func (r *resyncer) known(k *kind) (known resync.Versions, served bool) {
 	return r.knownLocked(k), k.current != nil && k.next == nil
 }
 
-// knownLocked returns the objects of the informer, and those that an owner has written, of which
-// the informer may never have heard.
+// knownLocked returns the objects of the informer, and those that an owner has written. The
+// informer may not know the latter.
 func (r *resyncer) knownLocked(k *kind) resync.Versions {
 	known := resync.Versions{}
 	for _, found := range k.current.records() {
@@ -182,7 +181,7 @@ func (r *resyncer) knownLocked(k *kind) resync.Versions {
 	return known
 }
 
-// replace replaces the informer if any of the differences stands.
+// replace replaces the informer if any of the differences remains.
 func (r *resyncer) replace(k *kind, differences resync.Differences, listed resync.Versions) {
 	r.registry.mu.Lock()
 	defer r.registry.mu.Unlock()
@@ -207,7 +206,7 @@ func (r *resyncer) renew(k *kind) {
 	r.informers.startLocked(k)
 }
 
-// rouse replaces an informer that was refused its first list, and waits before it tries again.
+// rouse replaces an informer whose first list was refused, and that waits before it tries again.
 func (r *resyncer) rouse(k *kind) {
 	r.registry.mu.Lock()
 	defer r.registry.mu.Unlock()

@@ -21,20 +21,20 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// watches are the watches of ConfigMaps that pass through a test's transport,
-// which may lose events.
+// watches are the watches of ConfigMaps that pass through a test's transport, which may lose
+// events.
 type watches struct {
-	// lose tells if an event is to be lost, by its place among those that are
-	// about objects of the namespace, from 1.
+	// lose reports whether an event is lost. place is its number among the events about
+	// objects of the namespace, from 1.
 	lose  atomic.Pointer[func(place int) bool]
 	about atomic.Pointer[string]
-	// refuseLists has lists of metadata refused.
+	// refuseLists refuses lists of metadata.
 	refuseLists atomic.Bool
 	lists       atomic.Int64
 
 	mu   sync.Mutex
 	seen int
-	// opened counts the watches; only the first faulty ones of them lose events.
+	// opened counts the watches. Only the first faulty ones lose events.
 	opened, faulty int
 }
 
@@ -64,7 +64,7 @@ func (w *watches) wrap(next http.RoundTripper) roundTrip {
 	}
 }
 
-// pipe is a body that ends with the one it comes from.
+// pipe is a body that is closed together with its source.
 type pipe struct {
 	*io.PipeReader
 
@@ -78,7 +78,7 @@ func (p pipe) Close() error {
 	return p.from.Close()
 }
 
-// open gives the place of a watch.
+// open returns the number of a new watch.
 func (w *watches) open() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *watches) lost(event []byte, watch int) bool {
 	return (*lose)(w.seen)
 }
 
-// losing has the watches that are open lose events about objects of the fixture.
+// losing makes the open watches lose events about objects of the fixture.
 func (w *watches) losing(f *fixture, lose func(place int) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (f *fixture) resyncs(t *testing.T) {
 	})
 }
 
-// converges waits until what web knows is what is there.
+// converges waits until the observation of web matches the live object.
 func (f *fixture) converges(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -160,8 +160,8 @@ func (f *fixture) converges(t *testing.T) {
 	})
 }
 
-// Whichever event a watch loses for ever, or all of them, what is known becomes
-// right again, and the owner hears of it.
+// After the loss of any event, or of all, the observations become correct again, and the owner
+// is notified.
 func TestResyncFindsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	drop := func(n int) func(int) bool { return func(place int) bool { return place == n } }
@@ -182,7 +182,7 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 		name  string
 		lose  func(int) bool
 		steps []step
-		quiet bool // what is there in the end is as desired
+		quiet bool // the final object matches
 	}{
 		{"a change", drop(1), []step{change}, false},
 		{"the first of two changes is told by the second", drop(1), []step{change, change}, false},
@@ -213,8 +213,8 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 	}
 }
 
-// What an owner has created itself, and of which the watch has never told, is
-// known to the owner alone: that it is deleted is found by the list all the same.
+// Only the owner knows an object that it has created and that the watch has never reported.
+// The list finds its deletion nevertheless.
 func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
@@ -237,14 +237,14 @@ func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
 	}
 }
 
-// What an owner is told by a replaced informer is what it does not know yet: the
-// others hear nothing, and what is known stays known meanwhile.
+// A replaced informer notifies an owner only of news. Other owners are not notified, and
+// observations stay known meanwhile.
 func TestResyncKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
 	f, _ := started(t, w.option)
 	f.has(t, other, "other")
-	f.flush(t) // what is lost is to be the change, and not the creation
+	f.flush(t) // the change is to be lost, not the creation
 	w.losing(f, func(place int) bool { return place == 1 })
 	former := f.kindOf(configMaps).current
 	f.change(t, "web", `{"data": {"a": "2"}}`)
@@ -291,7 +291,7 @@ func TestResyncWithoutLoss(t *testing.T) {
 	}
 }
 
-// An informer whose first watch stays mute does not keep its owners waiting for ever.
+// An informer whose first watch stays silent does not block its owners without end.
 func TestResyncOfInformerThatNeverSyncs(t *testing.T) {
 	t.Parallel()
 	var watches atomic.Int64
@@ -316,7 +316,7 @@ func TestResyncOfInformerThatNeverSyncs(t *testing.T) {
 	}
 }
 
-// A list that fails is no reason to doubt what is known.
+// A failed list does not change the observations.
 func TestResyncThatFails(t *testing.T) {
 	t.Parallel()
 	w, log := &watches{}, &lines{}
@@ -332,9 +332,9 @@ func TestResyncThatFails(t *testing.T) {
 	}
 }
 
-// Whoever cannot wait for the next turn of the kinds has them compared at once: an
-// informer that has lost an event is replaced, and so is one that was refused its
-// first list, and waits to ask again.
+// An owner that cannot wait for the next turn of the kinds requests an immediate comparison.
+// It replaces an informer that has lost an event, and one whose first list was refused and
+// that waits for its next try.
 func TestResyncNow(t *testing.T) {
 	t.Parallel()
 	var mended atomic.Bool
@@ -370,15 +370,15 @@ func TestResyncNow(t *testing.T) {
 	}
 }
 
-// next gives the informer that is on its way.
+// next returns the informer that is being started.
 func (f *fixture) next(resource gvr.GroupVersionResource) *informer {
 	f.registry.mu.RLock()
 	defer f.registry.mu.RUnlock()
 	return f.informers.kinds[scope{resource: resource}].next
 }
 
-// To compare at once what is as it is known replaces no informer, and to ask for it
-// blocks nobody, be there a Resync or not.
+// An immediate comparison without differences replaces no informer. The request blocks no
+// caller, whether or not Resync runs.
 func TestResyncNowWithoutLoss(t *testing.T) {
 	t.Parallel()
 	w := &watches{}
@@ -398,7 +398,8 @@ func TestResyncNowWithoutLoss(t *testing.T) {
 	}
 }
 
-// Without an interval nothing is compared unasked, and the end of the context ends it.
+// Without an interval, nothing is compared unless requested. The end of the context ends
+// Resync.
 func TestResyncNever(t *testing.T) {
 	f := newFixture(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -408,8 +409,8 @@ func TestResyncNever(t *testing.T) {
 	}
 }
 
-// The turns of the kinds are spread over the interval, and each comes again after
-// it, give or take a tenth.
+// The turns of the kinds are spread over the interval. Each kind is compared once per
+// interval, within a tenth of it.
 func TestTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	o := New(t.Context(), Options{Resync: time.Hour, Now: func() time.Time { return now }})

@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// source makes records of what the API server sends.
+// source makes records of objects from the API server.
 type source struct {
 	options  *Options
 	registry *registry
 }
 
-// newInformer makes an informer whose watch yields records. A list yields objects where the server
-// streams no lists: the transform makes records of them.
+// newInformer makes an informer whose watch yields records. If the server does not stream lists, a
+// list yields objects, and the transform makes records of them.
 func (s *source) newInformer(of scope) cache.SharedIndexInformer {
 	objects := s.options.Client.Resource(of.resource).Namespace(of.namespace)
 	both := &cache.ListWatch{
@@ -53,7 +53,7 @@ func (s *source) watch(ctx context.Context, of scope, options metav1.ListOptions
 	return d.json.Watch(body, of.resource, func(text []byte) (runtime.Object, error) { return d.record(text) }), nil
 }
 
-// transform is the informer's transform: the last function that has the whole object, unless the watch
+// transform is the informer's transform: the last function with the whole object, unless the watch
 // has made a record of it.
 func (s *source) transform(resource gvr.GroupVersionResource, object any) any {
 	live, ok := object.(*unstructured.Unstructured)

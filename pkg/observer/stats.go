@@ -12,9 +12,9 @@ import (
 type Stat struct {
 	Resource schema.GroupVersionResource
 	Objects  int
-	// Bytes is an estimate of the memory that they take: records, projections
-	// and whole objects that differ, by the sizes of Go's types, without what
-	// the allocator and the store add (about as much again for small objects).
+	// Bytes estimates the memory of records, projections and whole objects that differ, by the
+	// sizes of Go's types. It omits the overhead of allocator and store, which doubles it for small
+	// objects.
 	Bytes int64
 }
 
@@ -26,14 +26,14 @@ const (
 	recordBytes = 4*stringBytes + word + valueBytes + sliceBytes
 )
 
-// Stats returns what is kept of each kind, in the order of their names.
+// Stats returns the memory of each kind, in the order of their names.
 func (o *Observers) Stats() []Stat {
 	o.registry.mu.RLock()
 	defer o.registry.mu.RUnlock()
 	held := map[schema.GroupVersionResource]int64{}
 	for at, views := range o.registry.watched {
 		for _, v := range views {
-			held[at.resource] += v.last.bytes()
+			held[at.resource] += int64(len(v.last.Projection) + len(v.last.Live))
 		}
 	}
 	kept := map[schema.GroupVersionResource]Stat{}
@@ -44,19 +44,9 @@ func (o *Observers) Stats() []Stat {
 		}
 		for _, found := range k.current.records() {
 			stat.Objects++
-			stat.Bytes += found.bytes()
+			stat.Bytes += int64(recordBytes + len(found.namespace) + len(found.name) + len(found.uid) + len(found.version))
 		}
 		kept[s.resource] = stat
 	}
-	stats := slices.Collect(maps.Values(kept))
-	slices.SortFunc(stats, func(a, b Stat) int { return cmp.Compare(a.Resource.String(), b.Resource.String()) })
-	return stats
-}
-
-func (r *record) bytes() int64 {
-	return int64(recordBytes + len(r.namespace) + len(r.name) + len(r.uid) + len(r.version))
-}
-
-func (o Observation) bytes() int64 {
-	return int64(len(o.Projection) + len(o.Live))
+	return slices.SortedFunc(maps.Values(kept), func(a, b Stat) int { return cmp.Compare(a.Resource.String(), b.Resource.String()) })
 }

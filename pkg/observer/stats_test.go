@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What is held is told by kind: objects of anybody count, and a whole object
-// takes its bytes as long as it differs.
+// The figures are per kind. They count the objects of all owners, and the bytes of a whole
+// object while it differs.
 func TestStats(t *testing.T) {
 	f, _ := started(t)
 	list, err := f.client.Resource(configMaps).List(t.Context(), metav1.ListOptions{LabelSelector: label})
@@ -44,15 +44,15 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// What is kept of an object holds nothing of the rest of it.
+// A stored record does not refer to the rest of its object.
 func TestKeptIsSmall(t *testing.T) {
 	if got := keep(t, 500, 40_000, true); got > 4000 {
 		t.Errorf("%.0f bytes are kept of an object of 40000, want what is observed of it", got)
 	}
 }
 
-// BenchmarkKept tells how much memory an object takes that is as desired, with
-// its place in the store: one that an owner observes, and one that nobody does.
+// BenchmarkKept measures the memory of a matching object with its place in the store: of an
+// observed object, and of one without an owner.
 func BenchmarkKept(b *testing.B) {
 	for name, observed := range map[string]bool{"Observed": true, "Nobodys": false} {
 		b.Run(name, func(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkKept(b *testing.B) {
 	}
 }
 
-// keep has objects of a size looked at and stored, and gives the bytes that each takes.
+// keep observes and stores objects of this size, and returns the bytes per object.
 func keep(t testing.TB, objects, size int, observed bool) float64 {
 	t.Helper()
 	o := New(t.Context(), Options{Now: time.Now})

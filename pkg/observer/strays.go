@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Stray is an object that names an owner none of whose targets names it.
+// Stray is an object that names an owner without being one of its targets.
 type Stray struct {
 	manifest.ID
 
@@ -15,8 +15,8 @@ type Stray struct {
 	Summary any
 }
 
-// Strays returns the objects that name the owner and that none of its targets names, of the kinds
-// that are watched for any owner. An object may name any owner: it proves nothing.
+// Strays returns the objects of watched kinds that name the owner without being one of its targets.
+// Any object can name any owner, so this proves nothing.
 func (o *Observers) Strays(name Owner) []Stray {
 	o.registry.mu.RLock()
 	defer o.registry.mu.RUnlock()

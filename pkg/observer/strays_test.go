@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// belongs is the annotation by which the objects of these tests say whose they are.
+// belongs is the annotation that names the owner of an object in these tests.
 const belongs = "example.com/belongs-to"
 
 func withOwners(options *Options, _ *rest.Config) {
@@ -22,13 +22,14 @@ func withOwners(options *Options, _ *rest.Config) {
 	}
 }
 
-// say has an object say that it belongs to an owner.
+// say annotates an object with its owner.
 func (f *fixture) say(t *testing.T, name string, owner Owner) {
 	t.Helper()
 	f.change(t, name, `{"metadata": {"annotations": {"`+belongs+`": "`+owner.String()+`"}}}`)
 }
 
-// Which objects are strays of web, which wants the object "web", and who hears of them.
+// The objects that are strays of web, which wants the object "web", and the owners that are
+// notified.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -89,8 +90,8 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// A stray that appears while its owner acts waits, as events do; and one that is
-// told once is not told again.
+// A stray that appears while its owner acts waits as events do. A stray that was reported is
+// not reported again.
 func TestStrayWhileActing(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t, withOwners)
@@ -110,8 +111,7 @@ func TestStrayWhileActing(t *testing.T) {
 	f.expect(t)
 }
 
-// Strays of a kind that was there before anybody observed it are known with its
-// first list.
+// Strays that existed before the kind was observed are found by its first list.
 func TestStrayFromBefore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withOwners)

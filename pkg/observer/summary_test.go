@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// withSummary has data.b known, which is not observed.
+// withSummary puts data.b, which is not observed, into the summary.
 func withSummary(options *Options, _ *rest.Config) {
 	options.Summarise = func(live map[string]any) any {
 		b, _, err := unstructured.NestedString(live, "data", "b")
@@ -20,10 +20,9 @@ func withSummary(options *Options, _ *rest.Config) {
 	}
 }
 
-// How often the owner hears of what is known of its object beyond the fields.
-// The steps: b=... changes it, c=... another field that is in no summary; observe
-// and start are what the owner does, and own b=... is its own write, of which it
-// tells Start.
+// The notifications about the summary of an object. Of the steps, b=... changes data.b, and
+// c=... changes a field outside the summary. observe and start are calls of the owner. own
+// b=... is the owner's own write, which it passes to Start.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -57,7 +56,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// play has web and others do the steps of a test.
+// play runs the steps of a test for web and the others.
 func (f *fixture) play(t *testing.T, steps []string) {
 	t.Helper()
 	targets := []Target{f.target("web")}
@@ -80,8 +79,8 @@ func (f *fixture) play(t *testing.T, steps []string) {
 	}
 }
 
-// The summary is given with what is known: of an object that was looked at, that
-// was written, that is known from a time when nobody wanted it, and that is gone.
+// Every observation has the summary: of a compared object, of a written one, of one that was
+// known before an owner wanted it, and of a deleted one.
 func TestSummaryThatIsKnown(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t, withSummary)

@@ -9,21 +9,20 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Owner names who wants objects observed.
+// Owner names the owner of targets.
 type Owner = types.NamespacedName
 
 // Target is an object that an owner wants observed.
 type Target struct {
 	manifest.Ref
 
-	// Schema are the fields that the owner wants to read.
+	// Schema has the fields that the owner wants to read.
 	Schema schema.Schema
-	// Marked are the fields that must be as Desired has them: those of Schema and
-	// the owner's marks.
+	// Marked has the fields that must match Desired: those of Schema and the owner's marks.
 	Marked  schema.Schema
 	Desired manifest.Packed
-	// Revision differs between two targets for one object if anything above
-	// does. What was seen under another revision is read again, not compared.
+	// Revision differs between two targets for one object if any field above differs. An object
+	// that was observed under another revision is read again, not compared.
 	Revision string
 }
 
@@ -37,8 +36,8 @@ func keyOf(target Target) key {
 	return key{resource: target.Resource, namespace: target.Namespace, name: target.Name}
 }
 
-// scope is what one informer watches: a resource, in one namespace or, without a
-// name, in all of the cluster.
+// scope is the scope of one informer: a resource in one namespace or, without a name, in the whole
+// cluster.
 type scope struct {
 	resource  gvr.GroupVersionResource
 	namespace string

@@ -10,14 +10,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// TestUnchanged: what nobody observes may change as it likes, and nobody compares. Anything
-// else is looked at, and so is all after a drift, until somebody has seen it mended.
+// TestUnchanged: a change of unobserved fields causes no comparison. Every other change does,
+// and after a drift every event does, until an owner has seen the repair.
 func TestUnchanged(t *testing.T) {
 	text := song("1")
 	marker := manifest.Pack(map[string]any{"kept": true})
 	cases := []struct {
 		name string
-		// former is what was seen last, text what comes then.
+		// former is the object that was seen last. text is the next one.
 		former, text string
 		change       func(*Observation)
 		compares     bool
@@ -67,8 +67,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestADriftIsSeenAgain: brought back just as it was after somebody has mended it, by an owner that
-// has told of it by what the API server answered.
+// TestADriftIsSeenAgain: the same drift returns after a repair, which the owner reported with
+// the API server's answer.
 func TestADriftIsSeenAgain(t *testing.T) {
 	o := looker(t, looked[1].desired)
 	d := newDecoder(o.registry, configMaps)
@@ -112,7 +112,8 @@ func TestADriftIsSeenAgain(t *testing.T) {
 	}
 }
 
-// TestObjectsWithoutAFingerprint: a list, and whoever reads an object, have no text of it.
+// TestObjectsWithoutAFingerprint: a list has no text of its objects, and neither has a single
+// read.
 func TestObjectsWithoutAFingerprint(t *testing.T) {
 	o := looker(t, looked[1].desired)
 	for _, value := range []string{"1", "2"} {

@@ -2,14 +2,14 @@ package pacing
 
 import "time"
 
-// Failures counts the writes of an object that failed in a row. The queue waits longer each time. Events of
-// the rival that causes the drift do not, and must not set the pace.
+// Failures counts the failed writes of an object in a row. The queue waits longer after each
+// failure. Events of the rival that causes the drift do not wait, and must not set the pace.
 type Failures struct {
 	count int
 	until time.Time
 }
 
-// Record counts one more.
+// Record counts a failure.
 func (f *Failures) Record(now time.Time) {
 	f.count++
 	f.until = now.Add(pause(f.count - fastRepairs))

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// fastRepairs of one field against one rival are made without a pause, and manyRepairs against all
-	// rivals together, because a rival can invent names.
+	// fastRepairs limits the repairs of one field against one rival without a pause. manyRepairs
+	// does so for all rivals together, because a rival can invent names.
 	fastRepairs = 5
 	manyRepairs = 15
-	// The pause after those doubles with each repair.
+	// The pause after these repairs doubles with each repair.
 	firstPause   = time.Second
 	longestPause = time.Minute
-	// peace is how long a fight must rest to be forgotten.
+	// peace is the time without repairs after which a fight is forgotten.
 	peace = 10 * time.Minute
 )
 
@@ -48,7 +48,8 @@ type fight struct {
 	last    time.Time
 }
 
-// Fights are those about one object. Each is counted separately, and a pause holds for the whole object.
+// Fights are the fights about one object. Each is counted separately, but a pause applies to the
+// whole object.
 type Fights map[Rivalry]fight
 
 // Record counts a repair.
@@ -75,7 +76,8 @@ func (f Fights) PausedUntil(about []Rivalry, now time.Time) time.Time {
 	return until
 }
 
-// Ongoing returns the fights that go on, in a stable order, and when the first of them is forgotten.
+// Ongoing returns the present fights in a stable order, and the time when the first of them is
+// forgotten.
 func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
 	for r, one := range f {
 		end := one.last.Add(peace)
@@ -93,12 +95,12 @@ func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
 	return about, forgotten
 }
 
-// pause is how long to wait after so many attempts more than are made at once.
+// pause returns the pause after this number of repairs beyond those without a pause.
 func pause(over int) time.Duration {
 	switch {
 	case over < 0:
 		return 0
-	case over > 10: // 2^10 s is beyond the longest
+	case over > 10: // 2^10 s exceeds the longest pause
 		return longestPause
 	}
 	return min(firstPause<<over, longestPause)

@@ -8,11 +8,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// HeldUntil returns until when an object is not repaired, the zero time if it may be now, and what the
-// status keeps of the hold on it, nil if that is nothing.
+// HeldUntil returns until when an object is held, or the zero time if it may be repaired now. It
+// also returns the hold for the status, or nil.
 //
-// Former is the hold in the status, asked the annotation of the object, "" if it has none, and limit the
-// longest hold that the agent allows.
+// former is the hold in the status. asked is the annotation of the object, "" without one. limit is
+// the longest hold that the agent allows.
 func HeldUntil(wishes application.Wishes, former *application.Hold, asked string, limit time.Duration, now time.Time) (until time.Time, hold *application.Hold) {
 	if wishes.HoldUntil.After(now) {
 		until = wishes.HoldUntil
@@ -27,9 +27,9 @@ func HeldUntil(wishes application.Wishes, former *application.Hold, asked string
 	return until, hold
 }
 
-// followHold follows the hold on one object: its limit counts from when it was first seen, and once more
-// from its one renewal. It is remembered for as long: to remove the annotation and add it again must not
-// be another renewal.
+// followHold computes the hold on one object. Its limit counts from the first observation, and once
+// more from its only renewal. The hold is remembered for that long, so that removing and adding the
+// annotation is no further renewal.
 func followHold(former *application.Hold, asked string, limit time.Duration, now time.Time) *application.Hold {
 	wanted, err := application.ParseHold(asked)
 	over := former == nil || !now.Before(former.Since.Add(limit))
@@ -47,7 +47,7 @@ func followHold(former *application.Hold, asked string, limit time.Duration, now
 			Since: metav1.NewTime(now.Truncate(time.Second)), Renewed: former != nil,
 		}
 	}
-	// The renewal is used: the hold may become shorter, and not longer.
+	// The renewal is used: the hold may become shorter, but not longer.
 	shortened := *former
 	shortened.Asked = asked
 	if wanted.Before(former.Until.Time) {

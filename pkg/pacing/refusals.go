@@ -8,8 +8,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Refusals are the changes of one object that the API server refused, with its message. The same change is
-// not sent again. Another desired value, or another live one, is another change.
+// Refusals are the changes of one object that the API server refused, with its message. The same
+// change is not sent again. A change with another desired or live value is another change.
 type Refusals map[string]string
 
 // Split returns the differences that may be repaired, those that were refused, and the message of the last
@@ -30,7 +30,7 @@ func (r *Refusals) Split(all schema.Differences) (open, refused schema.Differenc
 	return open, refused, message
 }
 
-// Add remembers the refusal of some changes.
+// Add records the refusal of changes.
 func (r *Refusals) Add(refused schema.Differences, message string) {
 	if *r == nil {
 		*r = Refusals{}
@@ -40,7 +40,7 @@ func (r *Refusals) Add(refused schema.Differences, message string) {
 	}
 }
 
-// AddWhole remembers only the refusal of a whole object, as it is desired in this revision.
+// AddWhole records only the refusal of a whole object in this revision.
 func (r *Refusals) AddWhole(revision, message string) { *r = Refusals{revision: message} }
 
 // OfWhole returns the message with which the whole object was refused in this revision.
@@ -57,8 +57,8 @@ func keyOf(d schema.Difference) string {
 	return d.Path.String() + " " + string(values)
 }
 
-// Named returns the differences that an API server refuses by naming these fields, and all differences if it
-// names none of theirs.
+// Named returns the differences at fields that the API server refused. If it names none of their
+// fields, Named returns all differences.
 func Named(differences schema.Differences, fields []string) schema.Differences {
 	var found schema.Differences
 	for _, difference := range differences {
@@ -73,7 +73,7 @@ func Named(differences schema.Differences, fields []string) schema.Differences {
 	return found
 }
 
-// isWithin reports whether a path is that of a field, or leads below it.
+// isWithin reports whether a path leads to a field, or below it.
 func isWithin(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -1,98 +1,125 @@
 package pacing
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// leastInterval is the least time between two writes of an Application's status. Frequent writes that change
-// neither state nor condition wait longer, up to mostInterval: each costs hub and agent as much as a repair.
+// Urgency is how soon people must see the changes of a status.
+type Urgency int
+
+// The urgencies. Nothing means that nothing has changed. Texts are messages, counts and the health
+// of single objects, with unchanged state and reasons. Records are the history and the observed
+// values. All other changes are Urgent.
 const (
+	Nothing Urgency = iota
+	Texts
+	Records
+	Urgent
+)
+
+const (
+	// leastInterval is the minimum time between two writes of an Application's status. Frequent
+	// writes of records wait longer, up to mostInterval: each costs hub and agent as much as a
+	// repair.
 	leastInterval = time.Second
 	mostInterval  = 5 * time.Second
+	// textInterval is the minimum time before a write of texts. The first one after an urgent write
+	// waits only for mostInterval. The reason why an object is not ready is often known a moment
+	// after the agent has written it, and then stays the same.
+	textInterval = 30 * time.Second
 )
 
-// StatusWrites paces the writes of one Application's status.
+// StatusWrites paces the writes of one Application's status. The zero value is ready to use.
 type StatusWrites struct {
-	// state and conditions are those that are stored, nil if they were not looked at.
-	state      application.State
-	conditions []metav1.Condition
-	// written is when the status was last written. After it, a write that changes neither state nor
-	// condition waits for the interval.
-	written  time.Time
+	// isKnown reports that the stored status is known: this process has written it, or has found
+	// nothing to write.
+	isKnown bool
+	// written is when the status was last written, zero if this process has not written it.
+	written time.Time
+	// interval is the interval of records.
 	interval time.Duration
-	// historyDue is when a write that only records repairs may be sent.
-	historyDue time.Time
+	// hasPaced reports that a non-urgent write followed the last urgent one.
+	hasPaced bool
+	// turn is the turn of the next non-urgent write, zero without one.
+	turn time.Time
 }
 
-// Delay returns how long a write of this status has to wait, 0 if it need not.
-func (w *StatusWrites) Delay(status application.Status, now time.Time) time.Duration {
-	next := w.written.Add(leastInterval)
-	if w.state == status.State && slices.EqualFunc(w.conditions, status.Conditions, sayTheSame) {
-		next = w.written.Add(w.interval)
-		if w.historyDue.After(next) {
-			next = w.historyDue
-		}
+// IsFirst reports whether the next write is the first one, or the first after a failure. It need
+// not wait, whatever its urgency. After a restart that finds nothing to write, no write is the first:
+// otherwise the records of all Applications would be written at once.
+func (w *StatusWrites) IsFirst() bool { return !w.isKnown }
+
+// Delay returns how long a write of this urgency has to wait, 0 if it need not. A non-urgent write
+// waits for its interval, and then for its turn among all Applications.
+func (w *StatusWrites) Delay(urgency Urgency, turns *Turns, now time.Time) time.Duration {
+	if urgency == Nothing || w.IsFirst() {
+		return 0
 	}
-	return max(0, next.Sub(now))
+	if wait := w.written.Add(w.intervalOf(urgency)).Sub(now); wait > 0 {
+		return wait
+	}
+	if urgency == Urgent {
+		return 0
+	}
+	if w.turn.IsZero() {
+		w.turn = now.Add(turns.Reserve(now))
+	}
+	return max(0, w.turn.Sub(now))
 }
 
-// Queue has the next write that only records repairs wait for its turn among all Applications.
-func (w *StatusWrites) Queue(turns *Turns, now time.Time) {
-	w.historyDue = now.Add(turns.Reserve(now))
+func (w *StatusWrites) intervalOf(urgency Urgency) time.Duration {
+	switch {
+	case urgency == Urgent:
+		return leastInterval
+	case urgency == Records:
+		return w.interval
+	case w.hasPaced:
+		return textInterval
+	}
+	return mostInterval
 }
 
-// RecordStored takes over what is stored of the status.
-func (w *StatusWrites) RecordStored(status application.Status) {
-	w.state, w.conditions = status.State, slices.Clone(status.Conditions)
-}
-
-// RecordWrite takes over a write of the status.
-func (w *StatusWrites) RecordWrite(status application.Status, now time.Time) {
+// RecordWrite records a write of the status.
+func (w *StatusWrites) RecordWrite(urgency Urgency, now time.Time) {
 	next := leastInterval
 	if now.Sub(w.written) < 2*w.interval { // this write waited, or nearly so
 		next = min(2*w.interval, mostInterval)
 	}
-	w.RecordStored(status)
-	w.written, w.interval, w.historyDue = now, next, time.Time{}
+	*w = StatusWrites{isKnown: true, written: now, interval: next, hasPaced: urgency != Urgent}
 }
 
-// RecordFailure takes over that a write failed: the next one need not wait.
-func (w *StatusWrites) RecordFailure() { w.written = time.Time{} }
+// RecordStored records that the whole status is stored.
+func (w *StatusWrites) RecordStored() { w.isKnown, w.turn = true, time.Time{} }
 
-func sayTheSame(a, b metav1.Condition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-}
+// RecordFailure records a failed write: the next one need not wait.
+func (w *StatusWrites) RecordFailure() { w.isKnown, w.written = false, time.Time{} }
 
-// The status writes of all Applications that only record repairs: how many a second, how many at once after
-// a time without, and the longest wait.
+// The limits of the non-urgent status writes of all Applications: the rate for each second, the
+// burst after an idle time, and the longest wait.
 const (
-	historiesPerSecond, historiesAtOnce = 5, 5
-	longestHistoryWait                  = 20 * time.Second
+	pacedPerSecond, pacedAtOnce = 5, 5
+	longestTurnWait             = 20 * time.Second
 )
 
-// Turns makes the status writes of all Applications that only record repairs wait for each other. Such a
-// write costs the API server as much as a repair: in a storm, they would delay the repairs. The zero value is
-// ready to use.
+// Turns limits the rate of the non-urgent status writes of all Applications. Such a write costs the
+// API server as much as a repair: in a storm or a rollout, they would delay the repairs. The zero
+// value is ready to use.
 type Turns struct {
 	once    sync.Once
 	limiter *rate.Limiter
 }
 
-// Reserve takes a turn and returns how long it is away.
+// Reserve takes a turn and returns the time until then.
 func (t *Turns) Reserve(now time.Time) time.Duration {
-	t.once.Do(func() { t.limiter = rate.NewLimiter(historiesPerSecond, historiesAtOnce) })
+	t.once.Do(func() { t.limiter = rate.NewLimiter(pacedPerSecond, pacedAtOnce) })
 	turn := t.limiter.ReserveN(now, 1)
 	wait := turn.DelayFrom(now)
-	if wait > longestHistoryWait {
+	if wait > longestTurnWait {
 		turn.CancelAt(now)
-		return longestHistoryWait
+		return longestTurnWait
 	}
 	return wait
 }

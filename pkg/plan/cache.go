@@ -9,19 +9,20 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Cache is what an Application wants, with the inputs of that: spec, learned values, and the places of
-// the objects on the target. It belongs to one Application, by UID.
+// Cache is the plan of an Application, with its inputs: spec, learned values, and the places of the
+// objects on the target. It belongs to one Application, by UID.
 //
-// Its values never change: a pass changes objects of its own. Trees are packed and texts are digests,
+// Its values never change: a pass changes its own objects. Trees are packed and texts are digests,
 // because the cache lives as long as the Application.
 type Cache struct {
-	// Inputs are what the plan was computed from.
+	// Inputs are the inputs of the plan.
 	Inputs Inputs
 
-	// mangled is the observer schema of what was fetched. Admission publishes all others.
+	// mangled is the observer schema of fetched resources. Admission publishes all others.
 	mangled schema.Set
 	secrets []mutate.HookSecret
-	// objects are at their last places. One without a place has no revision, and is not packed.
+	// objects are at their last places. An object without a place has no revision, and is not
+	// packed.
 	objects []Object
 }
 
@@ -50,7 +51,7 @@ func (c *Cache) Of(app *application.Application) (*Cache, error) {
 	return cached, nil
 }
 
-// Mangled is the mangled observer schema of what was fetched, nil if nothing was.
+// Mangled is the mangled observer schema of fetched resources, nil if nothing was fetched.
 func (c *Cache) Mangled() []map[string]any {
 	if c.Inputs.Fetched == "" {
 		return nil
@@ -58,7 +59,7 @@ func (c *Cache) Mangled() []map[string]any {
 	return c.mangled.Documents()
 }
 
-// Secrets are those of the hooks. Their objects are the last ones of Drafts.
+// Secrets are the Secrets of the hooks. Their objects are the last ones of Drafts.
 func (c *Cache) Secrets() []mutate.HookSecret { return c.secrets }
 
 // Drafts returns the objects in the order of the manifest, without places, for [Cache.Complete].
@@ -70,11 +71,11 @@ func (c *Cache) Drafts() []Object {
 	return drafts
 }
 
-// Complete refines drafts whose Ref or Unserved the caller has set. It takes those at the same place as
-// before from the cache.
+// Complete refines drafts whose Ref or Unserved the caller has set. Drafts at the same place as
+// before come from the cache.
 func (c *Cache) Complete(app *application.Application, drafts []Object) error {
 	for i := range drafts {
-		unserved := drafts[i].Unserved // which the cache does not keep
+		unserved := drafts[i].Unserved // the cache does not store it
 		if c.objects[i].Revision == "" || c.objects[i].Ref != drafts[i].Ref {
 			drafts[i].owner, drafts[i].ownerUID = app.NamespacedName, app.UID
 			if err := drafts[i].complete(app); err != nil {

@@ -14,7 +14,7 @@ import (
 // ErrRefused is the error of an Application that the agent refuses to carry out.
 var ErrRefused = errors.New("refused")
 
-// ErrUntranslatable is ErrRefused for a template or an archive that is not legal.
+// ErrUntranslatable is the ErrRefused of an invalid template or archive.
 var ErrUntranslatable = fmt.Errorf("%w: it cannot be translated", ErrRefused)
 
 // refusalOf returns the error of a spec with refusals, nil if there are none.
@@ -28,7 +28,7 @@ func refusalOf(refusals field.ErrorList) error {
 	return nil
 }
 
-// desire returns what an Application desires, and its objects without places.
+// desire returns the desired state of an Application, and its objects without places.
 func desire(app *application.Application) (mutate.Desired, []Object, error) {
 	desired, refusals := mutate.Desire(app.Spec, app.Learned)
 	if err := refusalOf(refusals); err != nil {

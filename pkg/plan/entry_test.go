@@ -6,9 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A resource that says no namespace is in that of the Application, and is not the
-// one of its name elsewhere: what was observed of the one is not released from the
-// other.
+// A resource without a namespace is in that of the Application. It differs from a resource of
+// its name elsewhere: fields observed of one are not released from the other.
 func TestEntryOf(t *testing.T) {
 	entry := func(namespace string) map[string]any {
 		metadata := map[string]any{"name": "config"}

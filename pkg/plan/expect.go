@@ -6,22 +6,22 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Expected is one object of an Application as its agent keeps it, for programs beside the agent.
+// Expected is one object of an Application as its agent computes it, for programs beside the agent.
 type Expected struct {
-	// ID has the namespace that the manifest has.
+	// ID has the namespace of the manifest.
 	ID manifest.ID
-	// Schema is the observer schema with what is known of the type, and of the values that the API server
-	// has written. Mangled is the published one.
+	// Schema is the observer schema, refined by the type and by the forms in which the API server
+	// stores values. Mangled is the published one.
 	Schema, Mangled schema.Schema
-	// Manifest is what the user wrote, Desired that with learned values. Neither has the marks, which
-	// [application.Marks] returns for the place of the object.
+	// Manifest is the user's resource, Desired is the same with learned values. Neither has the
+	// marks, which [application.Marks] returns for the place of the object.
 	Manifest, Desired map[string]any
 	// LastObserved and Learned are its entries in these documents, nil if there is none.
 	LastObserved, Learned map[string]any
 }
 
-// Expect returns the objects of an Application in the order of its manifest, without the Secrets of
-// hooks, whose values only the agent knows. The error is ErrRefused.
+// Expect returns the objects of an Application in the order of its manifest. It omits the Secrets
+// of hooks, whose values only the agent knows. The error is ErrRefused.
 func Expect(app *application.Application) ([]Expected, error) {
 	desired, objects, err := desire(app)
 	if err != nil {

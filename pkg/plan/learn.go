@@ -13,11 +13,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// formsKey is the field of an entry of status.learned with the forms in which the API server writes
-// desired values. No object has a field of that name.
+// formsKey is the field of an entry of status.learned with the forms in which the API server stores
+// desired values. No object has a field with that name.
 const formsKey = application.Prefix + "forms"
 
-// complete refines the object by what the documents say of it.
+// complete refines the object with its entries in the documents.
 func (o *Object) complete(app *application.Application) error {
 	var err error
 	if o.Forms, err = formsIn(EntryOf(app.Learned, o.Manifest(), app.Namespace)); err != nil {
@@ -38,7 +38,7 @@ func formsIn(entry map[string]any) (forms []schema.Form, err error) {
 	return forms, utiljson.Unmarshal(text, &forms)
 }
 
-// Learn takes over observed values of the live object that were not known yet (step 6).
+// Learn learns observed values of the live object that were unknown before (step 6).
 func (o *Object) Learn(live map[string]any) error {
 	desired := o.Schema.LateInitialize(o.Desired(), WithoutMarks(live))
 	if reflect.DeepEqual(desired, o.Desired()) {
@@ -47,9 +47,9 @@ func (o *Object) Learn(live map[string]any) error {
 	return o.pin(desired)
 }
 
-// Accept takes over the forms in which the API server writes desired values, from its answer to a
-// write of the agent. It regards the values that were sent: all but those of unsent, and if sent is not
-// nil, only those.
+// Accept records the forms in which the API server stores desired values, from its answer to a
+// write of the agent. It considers all sent values: all except those of unsent and, if sent is not
+// nil, only those of sent.
 func (o *Object) Accept(answer map[string]any, sent, unsent schema.Differences) error {
 	answer = WithoutMarks(answer)
 	changed := o.forgetDropped(answer, unsent)
@@ -64,11 +64,11 @@ func (o *Object) Accept(answer map[string]any, sent, unsent schema.Differences) 
 	return o.pin(o.Desired())
 }
 
-// manyForms bounds the forms of one value: a webhook that never writes the same twice would fill the
-// ConfigMap.
+// manyForms bounds the forms of one value. A webhook that never writes the same value twice would
+// fill the ConfigMap.
 const manyForms = 8
 
-// withForm adds a form, in place of the oldest of the same value if there are many.
+// withForm adds a form. If there are many of the same value, it replaces the oldest.
 func withForm(forms []schema.Form, form schema.Form) []schema.Form {
 	count, oldest := 0, -1
 	for i, known := range forms {
@@ -85,8 +85,9 @@ func withForm(forms []schema.Form, form schema.Form) []schema.Form {
 	return append(forms, form)
 }
 
-// forgetDropped gives up learned values that the API server dropped, such as the node port of a Service
-// that became a ClusterIP, and reports whether there was one. Another manager removed what was not sent.
+// forgetDropped forgets learned values that the API server dropped, and reports whether there was
+// one. An example is the node port of a Service that became a ClusterIP. A value that was not sent
+// was removed by another manager.
 func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences) (some bool) {
 	for _, form := range o.Schema.Forms(o.Desired(), answer) {
 		if form.Have != nil || IsAmong(unsent, form.Path) {
@@ -99,9 +100,9 @@ func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences)
 	return some
 }
 
-// ForgetRefused gives up the learned values at a field that the API server refused in a write to the
-// live object, and reports whether there were any. A refused field as a whole does not mean that each
-// learned value below it is refused.
+// ForgetRefused forgets the learned values at a field that the API server refused in a write to the
+// live object. It reports whether there were any. A refused field does not imply that the server
+// refuses each learned value below it.
 func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, err error) {
 	forgotten, removals := o.Schema.Forget(o.Desired(), o.Manifest(), live, field...)
 	isBelow := func(d schema.Difference) bool { return len(FieldsOf(d.Path)) > len(field) }
@@ -112,8 +113,8 @@ func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, 
 	return true, o.pin(forgotten)
 }
 
-// Learned returns the entry of status.learned for all that is known beyond the manifest, nil if that is
-// nothing.
+// Learned returns the entry of status.learned with all values beyond the manifest, or nil if there
+// are none.
 func (o *Object) Learned() map[string]any {
 	learned := o.Schema.Learned(o.Desired(), o.Manifest())
 	if len(o.Forms) == 0 {
@@ -126,7 +127,7 @@ func (o *Object) Learned() map[string]any {
 	return learned
 }
 
-// WithForms returns a former entry of status.learned with the forms that are known now.
+// WithForms returns a former entry of status.learned with the present forms.
 func (o *Object) WithForms(former map[string]any) map[string]any {
 	learned := maps.Clone(former)
 	delete(learned, formsKey)

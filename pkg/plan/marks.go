@@ -18,8 +18,8 @@ func observeMarks(observed schema.Schema, marks manifest.Marks) schema.Schema {
 	return observed
 }
 
-// WithoutMarks returns an object or its projection without our labels and annotations, so that they get
-// into no document where labels or annotations are observed as a whole.
+// WithoutMarks returns an object, or its projection, without our labels and annotations. Documents
+// must not contain them, even if labels or annotations are observed as a whole.
 func WithoutMarks(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -60,8 +60,8 @@ func SplitMarks(differences schema.Differences) (marks, fields schema.Difference
 	return marks, fields
 }
 
-// isMark reports whether a difference is one of our marks. If an object has no labels or annotations at
-// all, the desired ones are one difference.
+// isMark reports whether a difference is about one of our marks. If an object has no labels or
+// annotations at all, one difference covers all desired ones.
 func isMark(d schema.Difference) bool {
 	if len(d.Path) < 2 || d.Path[0].Field != "metadata" {
 		return false

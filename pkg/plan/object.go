@@ -16,29 +16,30 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// shapes has the schemas of all plans share equal parts.
+// shapes stores equal parts of the schemas of all plans once.
 var shapes schema.Pool
 
-// Object is what an Application wants of one object on the target. A copy shares no state that a method
-// changes.
+// Object is the plan of one object on the target. A copy shares no state that a method changes.
 type Object struct {
 	manifest.Ref
 
-	// Mangled is the published observer schema. Schema is refined by what is known of the type, and of
-	// the forms in which the API server writes the values. Marked observes the marks as well.
+	// Mangled is the published observer schema. Schema is refined by the type, and by the forms in
+	// which the API server stores the values. Marked also observes the marks.
 	Mangled, Schema, Marked schema.Schema
 	// Revision changes with any field above, and with the desired state.
 	Revision string
-	// Forms are those in which the API server has written desired values.
+	// Forms are the forms in which the API server has stored desired values.
 	Forms []schema.Form
-	// HasForgotten reports that a learned value was given up, because the API server refuses or drops it.
+	// HasForgotten reports that a learned value was forgotten, because the API server refuses or
+	// drops it.
 	HasForgotten bool
-	// Unserved is why the target has no place for the object, nil if it has one.
+	// Unserved is the reason why the target has no place for the object, nil if it has one.
 	Unserved error
 
 	// manifestNamespace is the namespace in the manifest, empty if it has none.
 	manifestNamespace string
-	// desired is the manifest with learned values, marked the same with the marks and its namespace.
+	// desired is the manifest with learned values. marked is the same with the marks and the
+	// namespace.
 	desired, marked, manifest tree
 	// owner is the Application whose marks the object has; without ownerUID it has none.
 	owner    types.NamespacedName
@@ -54,11 +55,11 @@ func (o *Object) MarkedDesired() map[string]any { return o.marked.unpack() }
 // Packed is MarkedDesired, packed.
 func (o *Object) Packed() manifest.Packed { return o.marked.pack }
 
-// Manifest is what the user wrote.
+// Manifest is the user's resource.
 func (o *Object) Manifest() map[string]any { return o.manifest.unpack() }
 
-// Replace replaces the desired state without a new revision: the values of a hook's Secret are not in
-// the plan.
+// Replace replaces the desired state without a new revision, because the plan omits the values of a
+// hook's Secret.
 func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
 
 // pin sets the desired state, and derives all else from it.
@@ -67,7 +68,7 @@ func (o *Object) pin(desired map[string]any) error {
 	o.Schema = apitypes.BuiltIn().Refine(o.Mangled, desired)
 	o.Forms = o.Schema.Keep(desired, o.Forms)
 	o.Schema = shapes.Share(o.Schema.Accept(o.Forms))
-	o.marked = treeOf(o.Marks().On(o.placed(desired))).packed()
+	o.marked = treeOf(o.Marks().On(Placed(desired, o.Namespace))).packed()
 	o.Marked = shapes.Share(observeMarks(o.Schema, o.Marks()))
 	var err error
 	// Marked follows from the others.
@@ -77,7 +78,7 @@ func (o *Object) pin(desired map[string]any) error {
 	return nil
 }
 
-// Marks are those of the Application, none for an object without an owner.
+// Marks returns the marks of the Application, none for an object without an owner.
 func (o *Object) Marks() manifest.Marks {
 	if o.ownerUID == "" {
 		return manifest.Marks{}
@@ -85,18 +86,18 @@ func (o *Object) Marks() manifest.Marks {
 	return application.Marks(o.owner, o.ownerUID, o.ID)
 }
 
-// MarksOnly is a schema that observes only the marks.
+// MarksOnly returns a schema that observes only the marks.
 func (o *Object) MarksOnly() schema.Schema {
 	bare, err := schema.Default(map[string]any{
 		"apiVersion": o.APIVersion, "kind": o.Kind, "metadata": map[string]any{"name": o.Name},
 	})
-	if err != nil { // it has an identity: it was planned
+	if err != nil { // impossible: a planned object has an identity
 		return schema.Schema{}
 	}
 	return observeMarks(bare, o.Marks())
 }
 
-// ObserveMarks returns the published schema with the marks observed as well.
+// ObserveMarks returns the published schema that also observes the marks.
 func (o *Object) ObserveMarks() schema.Schema { return observeMarks(o.Mangled, o.Marks()) }
 
 func revise(parts ...any) (string, error) {
@@ -107,7 +108,7 @@ func revise(parts ...any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
-// draft returns the object as it was before the target was asked for its place.
+// draft returns the object before its place on the target is known.
 func (o *Object) draft() Object {
 	draft := Object{Ref: manifest.Ref{ID: o.ID}, Mangled: o.Mangled, desired: o.desired, manifest: o.manifest, manifestNamespace: o.manifestNamespace}
 	draft.ID.Namespace = o.manifestNamespace
@@ -118,22 +119,24 @@ func (o *Object) draft() Object {
 func (o *Object) atRest() Object {
 	resting := *o
 	resting.desired, resting.marked, resting.manifest = o.desired.atRest(), o.marked.atRest(), o.manifest.atRest()
-	if resting.manifest.equal(resting.desired) { // nothing was learned: one of them is enough
+	if resting.manifest.equal(resting.desired) { // nothing was learned, so one tree is enough
 		resting.manifest = resting.desired
 	}
 	return resting
 }
 
-// placed returns an object that has a namespace with the one where it is, which the agent may have mapped.
-func (o *Object) placed(object map[string]any) map[string]any {
+// Placed returns an object in its namespace on the target, which the agent may have mapped. An
+// object without a namespace stays unchanged.
+func Placed(object map[string]any, namespace string) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
-	if o.Namespace == "" || metadata["namespace"] == nil || metadata["namespace"] == o.Namespace {
+	if namespace == "" || metadata["namespace"] == nil || metadata["namespace"] == namespace {
 		return object
 	}
-	return inNamespace(object, o.Namespace)
+	return inNamespace(object, namespace)
 }
 
-// AsWritten returns an object of the target with the namespace of the manifest, as the documents have it.
+// AsWritten returns an object of the target with the namespace of the manifest, as in the
+// documents.
 func (o *Object) AsWritten(object map[string]any) map[string]any {
 	described, _ := o.Manifest()["metadata"].(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -152,7 +155,7 @@ func inNamespace(object map[string]any, namespace any) map[string]any {
 	return object
 }
 
-// Body is the whole desired state, which the object is created from.
+// Body returns the whole desired state, for the creation of the object.
 func (o *Object) Body() map[string]any {
 	body := inNamespace(o.MarkedDesired(), o.Namespace)
 	if o.Namespace == "" { // cluster-scoped, whatever the manifest says
@@ -161,8 +164,9 @@ func (o *Object) Body() map[string]any {
 	return body
 }
 
-// Is reports whether a held object is this one. If the target does not serve its kind, nothing says
-// whether the kind has namespaces, so that a namespace that the manifest does not have matches any.
+// Is reports whether a recorded object is this one. If the target does not serve its kind, it is
+// unknown whether the kind has namespaces. A namespace that the manifest does not have then matches
+// any.
 func (o *Object) Is(held manifest.ID) bool {
 	if o.Unserved != nil && o.Namespace == "" {
 		held.Namespace = ""

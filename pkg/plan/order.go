@@ -8,7 +8,7 @@ import (
 )
 
 // kindRanks is the order of creation: objects that others refer to come first, workloads late, and
-// other kinds last. Deletion goes backwards.
+// other kinds last. Deletion has the opposite order.
 var kindRanks = map[string]int{
 	"Namespace": 0, "CustomResourceDefinition": 1,
 	"ServiceAccount": 2, "Role": 2, "RoleBinding": 2, "ClusterRole": 2, "ClusterRoleBinding": 2,
@@ -19,7 +19,7 @@ var kindRanks = map[string]int{
 
 const lastRank = 6
 
-// CompareKinds orders two kinds by when their objects are created.
+// CompareKinds orders two kinds by the creation of their objects.
 func CompareKinds(a, b string) int { return cmp.Compare(rank(a), rank(b)) }
 
 func rank(kind string) int {
@@ -42,13 +42,14 @@ func InOrder(ids []manifest.ID) []manifest.ID {
 	return sorted
 }
 
-// IsSame reports whether two identities are of one object, whatever the version of the API: to change
-// apiVersion from v1beta1 to v1 deletes nothing.
+// IsSame reports whether two identities are of one object, in any version of the API. A change of
+// apiVersion from v1beta1 to v1 therefore deletes nothing.
 func IsSame(a, b manifest.ID) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Namespace == b.Namespace && a.Name == b.Name
+	return a.Name == b.Name && a.Kind == b.Kind && a.Namespace == b.Namespace &&
+		a.GroupVersionKind().Group == b.GroupVersionKind().Group
 }
 
-// Contains reports whether one of the identities is of the object, see [IsSame].
+// Contains reports whether one of the identities is the object's, see [IsSame].
 func Contains(ids []manifest.ID, id manifest.ID) bool {
 	return slices.ContainsFunc(ids, func(other manifest.ID) bool { return IsSame(other, id) })
 }

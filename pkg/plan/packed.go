@@ -14,7 +14,7 @@ type tree struct {
 
 func treeOf(fields map[string]any) tree { return tree{fields: fields} }
 
-// unpack returns the object, and keeps it unpacked.
+// unpack returns the object, and stores it unpacked.
 func (t *tree) unpack() map[string]any {
 	if t.fields == nil {
 		t.fields = t.pack.Fields()
@@ -30,7 +30,7 @@ func (t tree) packed() tree {
 	return t
 }
 
-// atRest returns the tree as the cache keeps it.
+// atRest returns the tree in the form for the cache.
 func (t tree) atRest() tree { return tree{pack: t.packed().pack} }
 
 // equal reports whether two trees at rest are of equal objects.

@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// IsAmong reports whether a path is that of one of the differences, or below it. It ignores indices:
-// those of one are of desired elements, those of the other of live ones.
+// IsAmong reports whether a path is the path of one of the differences, or below it. It ignores
+// indices, because one has indices of desired elements, and the other of live ones.
 func IsAmong(differences schema.Differences, path schema.Path) bool {
 	fields := FieldsOf(path)
 	return slices.ContainsFunc(differences, func(d schema.Difference) bool {

@@ -4,17 +4,20 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// actPhase does what the delta says (step 5): it deletes, creates and patches. One object that
-// fails does not delay the others. What was done is recorded even if not all could be done.
+// actPhase deletes, creates and patches the objects of the delta (step 5). A failure for one object
+// does not delay the others. Their results are recorded even if some objects failed.
 type actPhase struct {
 	hub     hub
 	kinds   Kinds
 	secrets Secrets
 	report  func(*application.Application, status.Outcome)
+	slots   *semaphore.Weighted
 }
 
 func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -26,16 +29,19 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	}
 	reports := reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
+	all := together{slots: a.slots}
 	w := writer{
-		pass: p, answers: answers{p, reports, a.hub.now},
+		pass: p, target: yielding{p.target, &all.turn}, answers: answers{p, reports, a.hub.now},
 		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Wishes.Adopt},
 	}
-	for _, o := range p.delta.missing {
-		w.do(o, func() { w.create(ctx, o, maxTries) })
+	for rest := p.delta.missing; len(rest) > 0; {
+		kind := ofFirstKind(rest)
+		all.each(kind, func(o *object) { w.do(o, func() { w.create(ctx, o, maxTries) }) })
+		rest = rest[len(kind):]
 	}
-	for _, o := range p.delta.differing {
+	all.each(p.delta.differing, func(o *object) {
 		w.do(o, func() { w.repair(ctx, o, o.observed.Live.Fields(), maxTries) })
-	}
+	})
 	for _, o := range p.objects {
 		if o.observed.Err == nil && !slices.Contains(p.delta.missing, o) && !slices.Contains(p.delta.differing, o) {
 			o.isSettled = true
@@ -43,4 +49,15 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 		}
 	}
 	return goOn(), nil
+}
+
+// ofFirstKind returns the objects at the beginning that have one kind. They may be created at the
+// same time; those of other kinds may need them.
+func ofFirstKind(objects []*object) []*object {
+	for i, o := range objects {
+		if o.plan.Kind != objects[0].plan.Kind {
+			return objects[:i]
+		}
+	}
+	return objects
 }

@@ -3,29 +3,40 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// actor is the target as one account writes it. It asks for the account when there is
-// something to write; no other account writes in its place if that fails.
+// actor is the target, written as one account. It requests the account before the first write. If
+// that fails, no other account writes in its place.
 type actor struct {
 	clusters Clusters
 	account  Account
 
-	cluster Cluster
+	mu      sync.Mutex
+	cluster Cluster // nil: not asked for yet
 }
 
 func (a *actor) act(ctx context.Context, do func(Cluster) (map[string]any, error)) (map[string]any, error) {
-	if a.cluster == nil {
-		cluster, err := a.clusters.As(ctx, a.account)
-		if err != nil {
-			return nil, fmt.Errorf("act as service account %s/%s: %w", a.account.Namespace, a.account.Name, err)
-		}
-		a.cluster = cluster
+	cluster, err := a.ask(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("act as service account %s/%s: %w", a.account.Namespace, a.account.Name, err)
 	}
-	return do(a.cluster)
+	return do(cluster)
+}
+
+func (a *actor) ask(ctx context.Context) (Cluster, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cluster == nil {
+		var err error
+		if a.cluster, err = a.clusters.As(ctx, a.account); err != nil {
+			return nil, err
+		}
+	}
+	return a.cluster, nil
 }
 
 // Create implements Cluster.

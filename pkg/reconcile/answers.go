@@ -14,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// answers takes over what the API server answered to the writes of a pass: verdicts,
-// learned values, memory, history and outcomes.
+// answers evaluates the API server's answers to the writes of a pass. It sets verdicts, learned
+// values, memory, history and outcomes.
 type answers struct {
 	pass     *pass
 	reporter reporter
@@ -40,7 +40,7 @@ func (a answers) recordCreation(o *object, live map[string]any) {
 	a.take(o, live)
 }
 
-// recordFailure takes over that a repair could not be made.
+// recordFailure records that a repair failed.
 func (a answers) recordFailure(o *object, d decision, err error) {
 	o.failWrite(err)
 	if len(d.patch) > 0 && o.hasDrifted() {
@@ -48,11 +48,10 @@ func (a answers) recordFailure(o *object, d decision, err error) {
 	}
 }
 
-// recordRefusal takes over that the API server refused the values of a patch, and returns
-// how many tries remain. It gives up a learned value that the server refuses. Elements that
-// a list lacks then replace elements that are not observed, if there are any. What the
-// server names besides is left unrepaired until spec or object changes, and the rest is
-// repaired.
+// recordRefusal records that the API server refused the values of a patch, and returns the
+// remaining tries. It forgets learned values that the server refuses. Elements that a list lacks
+// then replace unobserved elements, if there are any. Other refused fields stay unrepaired until
+// spec or object changes. The remaining fields are repaired.
 func (a answers) recordRefusal(r *repair, d decision, refusal error, tries int) (remaining int) {
 	fields := apierror.Fields(refusal)
 	if r.forgetRefused(d, fields) {
@@ -74,8 +73,8 @@ func (a answers) recordRefusal(r *repair, d decision, refusal error, tries int) 
 	return max(tries-1, 1) // if all was refused, nothing is written
 }
 
-// recordMarks reports that an object has our marks, and whether the rest of it may be
-// repaired: the API server has kept them.
+// recordMarks records the patch that wrote our marks. It reports whether the API server kept them,
+// so that the other fields may be repaired.
 func (a answers) recordMarks(o *object, d decision, after map[string]any) (kept bool) {
 	outcome := status.Outcome{Action: status.Adopted}
 	if o.isProved(after) {
@@ -85,7 +84,7 @@ func (a answers) recordMarks(o *object, d decision, after map[string]any) (kept 
 	if !o.plan.Marks().Prove(after) {
 		o.verdict = status.Verdict{
 			Reason: status.Ineffective, Fields: pathsOf(d.drift),
-			Message: "the API server, or a webhook there, does not keep the marks by which objects are known: have it leave labels and annotations of " + application.Domain + " alone",
+			Message: "the API server, or a webhook there, drops the marks that identify objects: configure it to keep labels and annotations of " + application.Domain,
 		}
 		return false
 	}
@@ -94,11 +93,11 @@ func (a answers) recordMarks(o *object, d decision, after map[string]any) (kept 
 	return true
 }
 
-// recordPatch takes over what the API server made of a patch. A value that it wrote in
-// another form is its way to write the desired one: it would answer the same for ever.
+// recordPatch evaluates the API server's answer to a patch. If the server stores a sent value in
+// another form, another patch would have the same answer. That form counts as the desired value.
 //
-// Another field that differs in the answer was not sent, and may depend on one that was: if
-// mayAgain, recordPatch asks for another patch.
+// Another field that differs in the answer was not sent, and may depend on a sent one. If mayAgain
+// is set, recordPatch requests another patch for it.
 func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAgain bool) (again bool) {
 	o := r.object
 	o.memory.failures = pacing.Failures{}
@@ -125,7 +124,7 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 	if len(remaining) > 0 && d.verdict.Reason == "" {
 		o.verdict = status.Verdict{
 			Reason: status.Ineffective, Fields: pathsOf(remaining),
-			Message: "the repair had no lasting effect: either the desired state is not legal itself, or the API server does not keep it: compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema",
+			Message: "the repair had no lasting effect: either the desired state itself is invalid, or the API server does not keep it: compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema",
 		}
 	}
 	o.isSettled = o.verdict.Reason == ""
@@ -137,20 +136,19 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 		slices.ContainsFunc(remaining, func(difference schema.Difference) bool { return !plan.IsAmong(d.drift, difference.Path) })
 }
 
-// reportPatch reports the repair of a drift, or a change of the spec.
+// reportPatch reports the repair of a drift, or a change for a new spec.
 func (a answers) reportPatch(o *object, d decision, after map[string]any) {
 	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
 	if o.hasDrifted() {
 		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(a.now())
 		outcome.NoOp = versionOf(after) == versionOf(d.before)
-		a.pass.hasReverted = true
 		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
 		a.reporter.remember(o, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took})
 	}
 	a.reporter.about(o, outcome)
 }
 
-// take takes over an object as the API server has it now.
+// take records an object as the API server returned it.
 func (a answers) take(o *object, live map[string]any) {
 	o.take(live)
 	a.pass.seen = append(a.pass.seen, live)

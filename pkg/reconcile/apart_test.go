@@ -25,9 +25,8 @@ func errTerminating() error {
 	}}
 }
 
-// One object with which something is wrong does not hold up the others: they are
-// created, and their drift is reverted. It depends on what is wrong when that is
-// tried again.
+// A fault of one object does not delay the others: they are created, and their drift is
+// reverted. The kind of fault determines when the object is tried again.
 func TestOneObjectApart(t *testing.T) {
 	const both = `{apiVersion: v1, kind: %s, metadata: {name: config}}
 ---
@@ -88,8 +87,8 @@ func TestOneObjectApart(t *testing.T) {
 	}
 }
 
-// What is held of a kind that is not served now is not taken for what left the
-// spec, and is still held when the kind is back.
+// Objects of a kind that is not served are not taken for removed from the spec. They are still
+// in the inventory when the kind is served again.
 func TestHeldOfAnUnservedKind(t *testing.T) {
 	w := running(t, twoObjects, "")
 	served := w.Kinds

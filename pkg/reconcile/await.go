@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// awaitPhase waits for an Application to shut down on the clusters where it was, before
-// anything is created here: it may run only once.
+// awaitPhase waits until the Application has shut down on its former clusters, before the agent
+// creates anything here. Such an Application must run only once.
 type awaitPhase struct{ conclusion conclusion }
 
 func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -15,7 +15,7 @@ func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
 		return goOn(), nil
 	}
 	app := draftOf(p.unarrived())
-	app.Spec.Fetched, app.Mangled = "", nil // what is stored is the other agent's
+	app.Spec.Fetched, app.Mangled = "", nil // the stored ones are the other agent's
 	status.AwaitFormer(app, a.conclusion.residence.cluster, a.conclusion.hub.now())
 	return endWith(0), a.conclusion.hub.update(ctx, app, p.memory)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// claimPhase writes what is about to be held, before it is created: nothing is ever created that
-// a restarted agent does not know of. While the hub does not answer, creation waits, and
-// what is held already is repaired.
+// claimPhase records objects in the inventory before the agent creates them. A restarted agent
+// therefore knows each object that it created. While the hub does not answer, creation waits, and
+// repairs of recorded objects continue.
 type claimPhase struct{ hub hub }
 
 func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -54,7 +54,7 @@ func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
 	return goOn(), nil
 }
 
-// store writes the Application as it is stored, with what it is about to hold.
+// store writes the stored Application with an extended inventory, and changes nothing else.
 func (c claimPhase) store(ctx context.Context, p *pass, held []manifest.ID) error {
 	claimed := p.unarrived()
 	claimed.Inventory, claimed.Finalized = held, true

@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// comparePhase finds out what has to be done.
+// comparePhase computes the delta.
 type comparePhase struct {
 	observers Observers
 	residence residence
@@ -19,16 +19,17 @@ func (c comparePhase) run(_ context.Context, p *pass) (progress, error) {
 	return goOn(), nil
 }
 
-// held are the objects that the Application holds, and that it may have created. Those under
-// the name of an object whose kind is not served may still be wanted, and Secrets of hooks
-// are not compared, even if another Application has Secrets watched.
+// held returns the objects of the inventory, and those that the Application may have created. It
+// omits objects whose kind is not served, because they may still be wanted. It also omits Secrets
+// of hooks, even if another Application has Secrets watched.
 func (c comparePhase) held(p *pass) []manifest.ID {
 	isUnserved := func(id manifest.ID) bool {
 		return slices.ContainsFunc(p.objects, func(o *object) bool { return o.plan.Unserved != nil && o.plan.Is(id) })
 	}
 	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), isUnserved)
 	for _, stray := range c.observers.Strays(p.app.NamespacedName) {
-		// Anyone may write our name on objects, and the loop would read each of them in each pass.
+		// Any client may write our name on objects. The loop would then read each of them in each
+		// pass.
 		summary, _ := stray.Summary.(Summary)
 		mayBeOurs := summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
 		if mayBeOurs && !plan.Contains(held, stray.ID) {
@@ -38,9 +39,9 @@ func (c comparePhase) held(p *pass) []manifest.ID {
 	return slices.DeleteFunc(held, p.isHookSecret)
 }
 
-// deltaOf compares the objects with what was observed of them, and with what is held. One
-// that was not seen under its present revision differs: it is read, and perhaps left alone.
-// One that could not be observed is neither missing nor different.
+// deltaOf compares the desired objects with the observed and the recorded ones. An object that was
+// not observed under its present revision counts as different: the loop reads it, and may leave it
+// unchanged. An object that could not be observed is neither missing nor different.
 func deltaOf(objects []*object, held []manifest.ID) delta {
 	var d delta
 	for _, o := range objects {

@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// completePhase deletes an Application whose work is done.
+// completePhase deletes an Application that reported the end of its work.
 type completePhase struct {
 	hub    hub
 	report func(*application.Application, status.Outcome)
@@ -20,8 +20,7 @@ func (c completePhase) run(ctx context.Context, p *pass) (progress, error) {
 	return endWith(0), c.complete(ctx, p.app)
 }
 
-// complete deletes the Application with all that it holds, and does not ask it to shut down
-// first.
+// complete deletes the Application with its inventory, without a shutdown first.
 func (c completePhase) complete(ctx context.Context, app *application.Application) error {
 	if !app.Hooks.Completed && len(app.Inventory) > 0 {
 		app.Hooks.Completed = true

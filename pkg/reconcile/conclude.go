@@ -12,11 +12,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// silence is how long a target may not answer before the status says so: an API server that
-// restarts is not worth a write to each Application.
+// silence is how long a target may stay silent before the status reports it. A restart of an API
+// server does not justify a write to each Application.
 const silence = 10 * time.Second
 
-// conclusion writes what the status says of an Application, and of a pass that ends early.
+// conclusion writes the status of an Application, and of a pass that ends early.
 type conclusion struct {
 	hub       hub
 	residence residence
@@ -30,13 +30,13 @@ func (c conclusion) conclude(app *application.Application, found status.Findings
 	}
 }
 
-// move sets the condition of a move, and reports whether it goes on.
+// move sets the condition of a move, and reports whether the move is incomplete.
 func (c conclusion) move(app *application.Application) (incomplete bool) {
 	return status.Move(app, c.residence.identityFor(app), c.hub.now())
 }
 
-// fail records one verdict on the Application as a whole. The objects are still those of
-// the former spec.
+// fail records one verdict on the whole Application. The objects are still those of the former
+// spec.
 func (c conclusion) fail(ctx context.Context, app *application.Application, known *memory, found status.Verdict) error {
 	spec := app.Status.ObservedSpec
 	c.conclude(app, status.Findings{Verdicts: []status.Verdict{found}})
@@ -47,8 +47,8 @@ func (c conclusion) fail(ctx context.Context, app *application.Application, know
 	return c.hub.update(ctx, app, known)
 }
 
-// refuse records why an Application is not carried out at all, which only another spec can
-// change. It returns an error that is not plan.ErrRefused.
+// refuse records why the agent does not carry out an Application. Only another spec can change
+// that. It returns an error that is not plan.ErrRefused.
 func (c conclusion) refuse(ctx context.Context, app *application.Application, known *memory, cause error) error {
 	if !errors.Is(cause, plan.ErrRefused) {
 		return cause
@@ -57,7 +57,7 @@ func (c conclusion) refuse(ctx context.Context, app *application.Application, kn
 	if errors.Is(cause, plan.ErrUntranslatable) {
 		reason = status.InvalidTosca
 	}
-	// The status is about this spec from here on; the objects are not as it says.
+	// The status is about this spec from here on, but the objects do not match it.
 	app.Status.Objects = slices.Clone(app.Status.Objects)
 	for i := range app.Status.Objects {
 		app.Status.Objects[i].Reason, app.Status.Objects[i].Message, app.Status.Objects[i].Fields = reason, "", nil
@@ -66,8 +66,8 @@ func (c conclusion) refuse(ctx context.Context, app *application.Application, kn
 	return c.hub.update(ctx, app, known)
 }
 
-// loseTarget returns the error that the target does not answer, for the queue to try again,
-// and records it if that has lasted.
+// loseTarget returns an error, so that the queue tries again. If the target has been silent for
+// long enough, loseTarget records that first.
 func (c conclusion) loseTarget(ctx context.Context, app *application.Application, known *memory, why error) error {
 	now := c.hub.now()
 	if known.silentSince.IsZero() {

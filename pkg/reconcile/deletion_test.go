@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Objects that are let go keep nothing of ours, and everything else.
+// An orphaned object loses all of our marks, and keeps everything else.
 func TestOrphan(t *testing.T) {
 	w := running(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {team: x}}, data: {a: "1"}}`, "")
 	w.hold(t, noon.Add(time.Hour))
@@ -28,11 +28,12 @@ func TestOrphan(t *testing.T) {
 	live := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
 	check.Equal(t, "labels", map[string]string{"team": "x"}, live.GetLabels())
 	if diff := cmp.Diff(map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff) // a hold is somebody's
+		t.Errorf("annotations (-want +got):\n%s", diff) // a hold belongs to its user
 	}
 }
 
-// What is not ours is not touched for that, and what is gone is gone.
+// To orphan an Application, the agent does not touch foreign objects, and absent objects stay
+// absent.
 func TestOrphanLeavesForeignObjects(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.annotate(application.DeletionPolicyAnnotation, application.Orphan)
@@ -46,16 +47,18 @@ func TestOrphanLeavesForeignObjects(t *testing.T) {
 	w.checkHeld(t, false)
 }
 
-// What keeps an object is named, and it is looked at the less often, the longer
-// it lasts.
+// The condition names what blocks a deletion. The longer it lasts, the less often the agent
+// checks.
 func TestBlockedDeletion(t *testing.T) {
-	const message = "v1 ConfigMap demo/config: it is being deleted, and kept by its finalizers somebody/keeps, other/too"
+	const message = "v1 ConfigMap demo/config: its deletion waits for its finalizers somebody/keeps, other/too"
 	cases := []struct {
 		name   string
 		remove func(w *world)
+		// stalled is the message of Stalled. Without a pass, no object of the status has the details.
+		stalled string
 	}{
-		{"of the Application", deleted},
-		{"of what left the spec", func(w *world) { w.respec(`{apiVersion: v1, kind: Service, metadata: {name: web}}`, "") }},
+		{"of the Application", deleted, message},
+		{"of what left the spec", func(w *world) { w.respec(`{apiVersion: v1, kind: Service, metadata: {name: web}}`, "") }, "v1 ConfigMap demo/config"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,7 +74,7 @@ func TestBlockedDeletion(t *testing.T) {
 			}
 			want := []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
 			check.Equal(t, "patience", want, patience)
-			w.checkCondition(t, application.StalledCondition, "DeletionBlocked", message)
+			w.checkCondition(t, application.StalledCondition, "DeletionBlocked", c.stalled)
 			w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked", message)
 			w.checkReason(t, application.ReadyCondition, "DeletionBlocked")
 			w.checkSilentRestart(t)
@@ -87,8 +90,8 @@ func TestBlockedDeletion(t *testing.T) {
 	}
 }
 
-// What left the spec and cannot be deleted is not out of sight: the condition
-// tells, and it is tried again.
+// If an object that was removed from the spec cannot be deleted, the condition reports it, and
+// the agent tries again.
 func TestFailedRemovalIsTold(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.respec(oneObject, "")
@@ -103,7 +106,7 @@ func TestFailedRemovalIsTold(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// The same of an Application that is deleted.
+// The same holds for the objects of a deleted Application.
 func TestFailedDeletionIsTold(t *testing.T) {
 	w := running(t, oneObject, "")
 	deleted(w)
@@ -113,8 +116,8 @@ func TestFailedDeletionIsTold(t *testing.T) {
 	w.checkReady(t, application.StateDeleting, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
 }
 
-// The version by which an object was created is not served any more, and another
-// one is: the object is still there, and is deleted by that.
+// The target no longer serves the version by which an object was created, but another one. The
+// object still exists, and is deleted by that version.
 func TestDeletionInAnotherVersion(t *testing.T) {
 	w := running(t, twoObjects, "")
 	const created = `"apiVersion":"apps/v1","kind":"Deployment"`

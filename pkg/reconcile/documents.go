@@ -10,9 +10,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// publish has the documents of the working copy say what is known now, unless they do. An
-// object that is not yet as a new spec says is published as before: what is to be released
-// is found there. The values of one that was never as the spec says are not ours to release.
+// publish updates the documents of the working copy, unless they are up to date. For an object that
+// does not match a new spec yet, the former entry stays, because the fields to release are found
+// there. The values of an object that never matched the spec are not ours to release.
 func publish(p *pass) {
 	if isPublished(p) {
 		return
@@ -41,8 +41,8 @@ func publish(p *pass) {
 	p.app.Learned = learned
 }
 
-// learnedOf is what is published as learned of an object. The spec does not release what
-// was learned before.
+// learnedOf returns the published learned values of an object. The spec does not release values
+// that were learned before.
 func learnedOf(o *object) map[string]any {
 	if !o.isSettled && !o.plan.HasForgotten {
 		if former := o.learnedEntry(); former != nil {
@@ -52,7 +52,7 @@ func learnedOf(o *object) map[string]any {
 	return o.plan.Learned()
 }
 
-// observedOf is what is published as observed of an object.
+// observedOf returns the published observed values of an object.
 func observedOf(o *object) map[string]any {
 	switch projection := o.observed.Projection; {
 	case projection != nil && o.isSettled:
@@ -63,8 +63,8 @@ func observedOf(o *object) map[string]any {
 	return o.formerEntry()
 }
 
-// isPublished reports whether nothing of what was published has changed. Of an object that
-// is not as the spec says, more is published than what is compared here.
+// isPublished reports whether the published documents are up to date. For an object that does not
+// match the spec, the documents contain more than isPublished compares.
 func isPublished(p *pass) bool {
 	last := p.memory.published
 	if last == nil || last.plan != p.memory.plan || !areSettled(p) {
@@ -78,7 +78,7 @@ func isPublished(p *pass) bool {
 	return p.app.Version == last.version && p.app.LastApplied.IsStored() && p.app.LastObserved.IsStored() && reflect.DeepEqual(p.app.Learned, last.learned)
 }
 
-// recordPublished takes over that what was published is stored.
+// recordPublished records that the documents are stored.
 func recordPublished(p *pass) {
 	if !areSettled(p) {
 		p.memory.published = nil
@@ -92,14 +92,14 @@ func recordPublished(p *pass) {
 	p.memory.published = last
 }
 
-// areSettled reports whether all objects are as the spec says, and there are no Secrets.
+// areSettled reports whether all objects match the spec, and there are no Secrets.
 func areSettled(p *pass) bool {
 	return len(p.secrets) == 0 && !slices.ContainsFunc(p.objects, func(o *object) bool {
 		return !o.isSettled || o.plan.HasForgotten || o.observed.Projection == nil
 	})
 }
 
-// inventoryOf is what is on the target, or may be.
+// inventoryOf returns the objects that are, or may be, on the target.
 func inventoryOf(p *pass) []manifest.ID {
 	var ids []manifest.ID
 	for _, o := range p.objects {

@@ -12,9 +12,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// CheckKept tells if the plan that is kept of an Application is not the one that comes
-// of its spec and of what was learned: a pass has changed it, or what it was made from.
-// It is given as it is stored.
+// CheckKept returns an error if the cached plan of an Application differs from a new plan of
+// the same spec and learned values. A difference means that a pass has changed the plan or its
+// inputs. stored is the Application on the hub.
 func (r *Reconciler) CheckKept(stored *application.Application) error {
 	name := stored.NamespacedName
 	known := r.memories.byID[name]
@@ -41,17 +41,18 @@ func (r *Reconciler) CheckKept(stored *application.Application) error {
 	return known.checkPublished(stored, objects)
 }
 
-// checkPublished tells if what is taken for published is not what would be made of the objects.
+// checkPublished returns an error if the published status differs from one that is computed
+// from the objects.
 func (m *memory) checkPublished(stored *application.Application, objects []plan.Object) error {
 	last := m.published
 	if last == nil || last.version != stored.Version || last.plan != m.plan {
-		return nil // nobody goes by it
+		return nil // the cached status is not used
 	}
 	var applied, observed []map[string]any
 	for i := range objects {
 		planned := objects[i]
 		if planned.Revision != last.revisions[i] {
-			return nil // a later plan's, or with what was learned since: nobody goes by it
+			return nil // of a later plan, or with newly learned values: not used
 		}
 		applied = append(applied, planned.Desired())
 		observed = append(observed, planned.AsWritten(plan.WithoutMarks(last.seen[i].Fields())))
@@ -67,17 +68,17 @@ func (m *memory) checkPublished(stored *application.Application, objects []plan.
 	return nil
 }
 
-// OtherHistory takes the turn of another Application's write.
-func (r *Reconciler) OtherHistory(now time.Time) { r.histories.Reserve(now) }
+// OtherHistory reserves the turn for another Application's write.
+func (r *Reconciler) OtherHistory(now time.Time) { r.turns.Reserve(now) }
 
-// Delta has the objects of a delta by their index.
+// Delta holds the objects of a delta by their index.
 type Delta struct {
 	New      []int
 	Modified []int
 	Deleted  []manifest.ID
 }
 
-// Calculate compares objects of these identities with what was observed of them.
+// Calculate compares objects of these identities with their observations.
 func Calculate(planned []manifest.ID, observed []observer.Observation, held []manifest.ID) Delta {
 	objects := make([]*object, len(planned))
 	for i := range planned {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,11 +16,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// secret is a value that an API server repeats in its answers, and that must
-// get no further.
+// secret is a value that an API server repeats in its answers, and that must not be published.
 const secret = "hunter2"
 
 var resource = gvr.GroupResource{Resource: "configmaps"}
@@ -30,8 +31,8 @@ func invalid() error {
 	})
 }
 
-// One object that fails does not hold up the others, and what was done is
-// recorded. When the failure is over, the rest is done.
+// An object that fails does not delay the others, and what was done is recorded. After the
+// failure, the remaining work is done.
 func TestOneFails(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
 	w.failures["Create ConfigMap config"] = apierrors.NewForbidden(resource, "config", errors.New(secret))
@@ -63,15 +64,15 @@ func TestOneFails(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// What is told beside what went wrong: how to go about it.
+// The advice that follows each error.
 const (
-	unlessBound     = ": bind whoever writes it, the agent or the Application's service account, to a role with that right"
+	unlessBound     = ": grant the permission to the agent or to the Application's service account"
 	unlessCorrected = ": correct it in the Application"
-	unlessAdopted   = ": annotate the Application with krake.dev/adopt=true to take it over, or choose another name"
+	unlessAdopted   = ": annotate the Application with krake.dev/adopt=true to adopt it, or choose another name"
 )
 
-// A cluster that does not answer says nothing about the Application: nothing is
-// written for a while, and it is asked again. One that answers no is told.
+// If a cluster does not answer, nothing about the Application is known: no status is written
+// for a while, and the request is repeated. A refusal by the cluster is reported.
 func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -96,8 +97,8 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A spec that cannot be carried out is not tried again by itself: only another
-// spec helps. Nothing is touched, and it is said once.
+// A spec that cannot be carried out is not tried again automatically: only another spec helps.
+// No object is touched, and the condition is written once.
 func TestRefused(t *testing.T) {
 	cases := []struct {
 		name, manifest, message string
@@ -116,7 +117,7 @@ func TestRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
 			w.respec(c.manifest, "")
-			w.mustReconcile(t) // no error, no other time
+			w.mustReconcile(t) // no error, and no next pass
 			w.checkCalls(t, "Write status krake.dev/state")
 			w.checkReconciled(t, application.StateFailed, "Refused", c.message)
 			check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
@@ -130,7 +131,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Somebody was faster: no failure, but a reason to look again soon.
+// Another client was faster: this is no failure, but a reason to try again soon.
 func TestConflict(t *testing.T) {
 	conflict := apierrors.NewConflict(resource, "app", errors.New("changed"))
 	cases := []struct {
@@ -175,14 +176,14 @@ func (w *world) checkRequeued(t *testing.T) {
 	}
 }
 
-// drift has somebody change the observed field.
+// drift changes the observed field as another client.
 func drift(t *testing.T, w *world) {
 	t.Helper()
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": secret} })
 }
 
-// What an API server says of an object's values stays out of the condition and
-// of the error's text, which is logged: it may be a secret.
+// The API server's text about an object's values stays out of the condition and of the logged
+// error: it may contain a secret.
 func TestSecretsInAnswers(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -194,11 +195,11 @@ func TestSecretsInAnswers(t *testing.T) {
 		{"of a creation", func(_ *testing.T, w *world) {
 			w.objects = map[string]map[string]any{}
 			w.failures["Create ConfigMap config"] = invalid()
-		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
+		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, ""},
 		{"of a patch", func(t *testing.T, w *world) {
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, ""},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, ""},
 		{"of a deletion", func(t *testing.T, w *world) {
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
@@ -222,7 +223,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
 			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
-		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config; FieldValueInvalid at data.a" + unlessCorrected, "Forbidden: configmaps web"},
+		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, "Forbidden: configmaps web"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestSecretsInAnswers(t *testing.T) {
 	}
 }
 
-// What was observed and what was reverted is told by its path alone.
+// Of observed and reverted values, only the path is reported.
 func TestNoValuesInReports(t *testing.T) {
 	w := running(t, oneObject, "")
 	drift(t, w)
@@ -254,16 +255,15 @@ func TestNoValuesInReports(t *testing.T) {
 	}
 }
 
-// A kind that the cluster does not serve may come later: it is looked for again.
+// A kind that the cluster does not serve may be installed later: the agent looks for it again.
 func TestUnknownKind(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
 	w.checkRequeued(t)
 	w.checkReconciled(t, application.StateFailed, "KindNotFound",
-		`find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1": it is created when the cluster has the kind; or correct apiVersion and kind`)
+		`cannot find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1": the agent creates it when the cluster serves the kind; or correct apiVersion and kind`)
 }
 
-// An object that exists and is not ours is not touched, neither by a creation
-// nor by a patch.
+// A foreign object is not touched, neither by a creation nor by a patch.
 func TestForeignObject(t *testing.T) {
 	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted
 	t.Run("without our label nobody sees it before the creation", func(t *testing.T) {
@@ -288,26 +288,27 @@ func TestForeignObject(t *testing.T) {
 			annotations[application.OwnerAnnotation] = "demo/app /ConfigMap/demo/other"
 			live.SetAnnotations(annotations)
 		})
-		w.restart() // or the object would be known to be ours
+		w.restart() // or the agent would know that the object is ours
 		w.checkRequeued(t)
 		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
 	})
 }
 
-// A repair that the API server accepts, and that changes nothing, is not done
-// again: the server's way to write the value is taken for it.
+// A repair that the API server accepts without effect is not repeated: the value is learned as
+// the server's form.
 func TestIneffectiveRepair(t *testing.T) {
 	w := running(t, oneObject, "")
 	drift(t, w)
 	w.answer = func(live map[string]any) { live["data"] = map[string]any{"a": secret} }
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
-	w.checkCondition(t, application.ReconciledCondition, "WrittenOtherwise",
-		"the API server, or a webhook there, writes otherwise: v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
+		"the API server, or a webhook there, stores values in another form: v1 ConfigMap demo/config: data.a")
 	w.checkQuiet(t)
 }
 
-// What no patch can mend is a failure, and not reported as a repair again and again.
+// A difference that no patch can repair is a failure, and is not reported as a repair each
+// time.
 func TestNothingToRepairWith(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`, `
 apiVersion: v1
@@ -315,16 +316,17 @@ kind: Service
 metadata: {name: web}
 spec: {ports: [{port: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 3}]}
 `)
-	w.mustReconcile(t) // it is created as the manifest says
-	w.mustRest(t)      // nothing but another spec helps
+	w.mustReconcile(t) // the manifest is created in full
+	w.mustRest(t)      // only another spec helps
 	w.checkReports(t)
 	w.checkReconciled(t, application.StateFailed, "Ineffective", "v1 Service demo/web: spec.ports: the repair had no lasting effect: "+
-		"either the desired state is not legal itself, or the API server does not keep it: "+
+		"either the desired state itself is invalid, or the API server does not keep it: "+
 		"compare them (kubectl krake diff), and correct the manifest, or leave the field out of the observer schema")
 }
 
-// What is held, or desired beyond the spec, is not known if its document cannot
-// be read: nothing is done, the document stays as it is, and it is said once.
+// If the document of the inventory or of the learned values cannot be read, its content is
+// unknown. Then nothing is done, the document stays unchanged, and the condition is written
+// once.
 func TestDamagedDocuments(t *testing.T) {
 	for key, said := range map[string]string{
 		application.InventoryKey(application.LocalCluster): "decode inventory.local",
@@ -350,5 +352,50 @@ func TestDamagedDocuments(t *testing.T) {
 				w.checkCalls(t, "Stop")
 			})
 		}
+	}
+}
+
+// The loop reports a failure of an Application once when it begins, and once when it ends. The error
+// of each failed pass is one that the status states.
+func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
+	w := running(t, deployments(2), "")
+	var told []string
+	w.Failing = func(app *application.Application, reconciled metav1.Condition) {
+		told = append(told, fmt.Sprint(app.Name, reconciled.Status, reconciled.Reason))
+	}
+	w.mustReconcile(t)
+	drift := func(replicas int64) {
+		for i := range 2 {
+			w.change(t, fmt.Sprintf("Deployment web-%03d", i), func(live *unstructured.Unstructured) {
+				check.Must(t, unstructured.SetNestedField(live.Object, replicas, "spec", "replicas"))
+			})
+		}
+	}
+	w.admit = func(_, _ map[string]any) error {
+		return apierrors.NewForbidden(gvr.GroupResource{Resource: "deployments"}, "web", errors.New("no right"))
+	}
+	drift(7)
+	for i := range 8 { // after some of them, the objects are left alone for a while
+		if _, err := w.reconcile(t); i == 0 && err == nil || err != nil && !reconcile.IsStated(err) {
+			t.Errorf("%v: not stated", err)
+		}
+	}
+	check.Equal(t, "told", []string{"appFalseForbidden"}, told)
+	w.admit = func(_, _ map[string]any) error { return nil }
+	w.step = time.Hour
+	w.mustReconcile(t)
+	check.Equal(t, "told", []string{"appFalseForbidden", "appTrue"}, told)
+
+	w.hubFails = errors.New("the disk is full")
+	drift(8)
+	if _, err := w.reconcile(t); err == nil || reconcile.IsStated(err) {
+		t.Errorf("%v: the status cannot state it", err)
+	}
+
+	w.hubFails = nil
+	w.admit = func(_, _ map[string]any) error { return errors.New("out of memory") }
+	drift(9)
+	if _, err := w.reconcile(t); err == nil || reconcile.IsStated(err) {
+		t.Errorf("%v: the administrator of the agent has to see it", err)
 	}
 }

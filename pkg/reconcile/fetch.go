@@ -21,10 +21,10 @@ const (
 	mostFetchPause  = 10 * time.Minute
 )
 
-// fetchPhase resolves a URL source (step 0). It fetches once for a spec: a later content is used
-// with another spec. Nobody checked the user's rights to what the source asks for, so it is
-// carried out as a service account or not at all. While the source cannot be fetched, the
-// objects of the former spec stay unchanged.
+// fetchPhase resolves a URL source (step 0). It fetches once for each spec: a later content of the
+// URL needs another spec. The user's rights to the fetched resources were not checked. They are
+// therefore written as a service account, or not at all. While the fetch fails, the objects of the
+// former spec stay unchanged.
 type fetchPhase struct {
 	sources    Sources
 	conclusion conclusion
@@ -61,7 +61,7 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 	return goOn(), nil
 }
 
-// translate returns the resources behind a URL as they are stored.
+// translate returns the resources behind a URL in their stored form.
 func (f fetchPhase) translate(ctx context.Context, source application.Source) (string, error) {
 	resources, err := f.sources.Translate(ctx, source)
 	if err != nil {
@@ -79,10 +79,10 @@ func (f fetchPhase) translate(ctx context.Context, source application.Source) (s
 	return string(bytes.TrimSpace(text.Bytes())), nil
 }
 
-// verdictOnSource is the verdict on a source that was not fetched, after so many failures,
-// and when to try again.
+// verdictOnSource returns the verdict on a failed fetch after so many failures, and the pause
+// before the next try.
 func verdictOnSource(why error, failed int) (found status.Verdict, pause time.Duration) {
-	found = status.Verdict{Reason: status.NotFetched, Message: apierror.Cut(why.Error())} // no API server has said it
+	found = status.Verdict{Reason: status.NotFetched, Message: apierror.Cut(why.Error())} // not from an API server
 	switch {
 	case errors.Is(why, ErrTranslation):
 		found.Reason = status.InvalidTosca

@@ -21,10 +21,10 @@ import (
 
 const sourceURL = "https://example.org/web/service.yaml"
 
-// library is what is behind URLs, as manifests.
+// library holds the manifests behind URLs.
 type library struct {
 	texts map[string]string
-	// fails is why nothing comes.
+	// fails is the error of each fetch, or nil.
 	fails   error
 	fetched []string
 }
@@ -44,8 +44,8 @@ func (l *library) checkFetched(t *testing.T, want ...string) {
 	l.fetched = nil
 }
 
-// unfetched gives an Application whose resources are behind a URL, of an agent that
-// may fetch them.
+// unfetched returns an Application with a URL source that is not fetched yet. Its agent may
+// fetch.
 func unfetched(t *testing.T) (*world, *library) {
 	t.Helper()
 	w, l := newWorld(t, oneObject, ""), &library{texts: map[string]string{sourceURL: twoObjects}}
@@ -54,7 +54,7 @@ func unfetched(t *testing.T) (*world, *library) {
 	return w, l
 }
 
-// point has the Application say a URL.
+// point sets the URL of the Application's source.
 func (w *world) point(t *testing.T, url string) {
 	t.Helper()
 	w.edit(t, func(cm *corev1.ConfigMap) {
@@ -64,7 +64,7 @@ func (w *world) point(t *testing.T, url string) {
 	})
 }
 
-// fetchedRunning gives one that has come to rest.
+// fetchedRunning returns a fetched Application that is reconciled.
 func fetchedRunning(t *testing.T) (*world, *library) {
 	t.Helper()
 	w, l := unfetched(t)
@@ -74,8 +74,7 @@ func fetchedRunning(t *testing.T) (*world, *library) {
 	return w, l
 }
 
-// What is behind a URL is fetched once, and stored with what follows from it; no
-// agent that comes later fetches it again.
+// A URL source is fetched once, and the result is stored. No later agent fetches it again.
 func TestFetch(t *testing.T) {
 	w, l := fetchedRunning(t)
 	w.checkTouches(t, "Create ConfigMap config", "Create Deployment web")
@@ -99,10 +98,10 @@ func TestFetch(t *testing.T) {
 		cm.Data[application.ObserverSchemaKey] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}"
 	})
 	w.mustPass(t)
-	l.checkFetched(t) // what is observed of it is no question of what it is
+	l.checkFetched(t) // the schema does not matter for the source
 }
 
-// Another URL is another spec: what was fetched before goes by it.
+// Another URL is another spec, and replaces the former result.
 func TestFetchOfAnotherURL(t *testing.T) {
 	w, l := fetchedRunning(t)
 	const other = "https://example.org/other.yaml"
@@ -117,7 +116,7 @@ func TestFetchOfAnotherURL(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// What somebody else writes is not what was fetched.
+// A forged result is not taken for a fetched one.
 func TestForgedTranslation(t *testing.T) {
 	w, l := fetchedRunning(t)
 	w.cm.Data[application.TranslatedKey] = `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"forged"}}]`
@@ -131,8 +130,8 @@ func TestForgedTranslation(t *testing.T) {
 	}
 }
 
-// While it cannot be had, what there is stays, and it is tried again, later each
-// time; nothing is written meanwhile.
+// While a fetch fails, the objects stay, and it is tried again with growing delays. Nothing is
+// written meanwhile.
 func TestFetchThatFails(t *testing.T) {
 	w := running(t, oneObject, "")
 	former := w.app(t).Status.ObservedSpec
@@ -141,7 +140,7 @@ func TestFetchThatFails(t *testing.T) {
 	w.point(t, sourceURL)
 	w.checkAfter(t, w.step, 10*time.Second)
 	w.checkTouches(t)
-	w.checkReady(t, application.StateTranslating, "SourceNotFetched", "fetch it: connection refused")
+	w.checkReady(t, application.StateTranslating, "FetchFailed", "fetch it: connection refused")
 	w.checkReason(t, application.StalledCondition, "Progressing")
 	if spec := w.app(t).Status.ObservedSpec; spec != former {
 		t.Errorf("the status speaks of spec %s", spec)
@@ -166,8 +165,8 @@ func TestFetchThatFails(t *testing.T) {
 	w.checkObjects(t, 2)
 }
 
-// What is no legal template is said in the words of the reference; only who changes
-// it, or what is there, helps.
+// An illegal template is reported in the words of the reference. Only a change of the URL or
+// of its content helps.
 func TestFetchOfWhatIsNotLegal(t *testing.T) {
 	cases := []struct {
 		name, text string
@@ -175,7 +174,7 @@ func TestFetchOfWhatIsNotLegal(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		{"a template that is none", "", fmt.Errorf("%w: line 3: no", reconcile.ErrTranslation), "INVALID_TOSCA_MANIFEST", "it cannot be translated: line 3: no"},
+		{"a template that is none", "", fmt.Errorf("%w: line 3: no", reconcile.ErrTranslation), "InvalidToscaManifest", "it cannot be translated: line 3: no"},
 		{"a template that is not taken", "", fmt.Errorf("%w: another digest", reconcile.ErrSource), "Refused", "it is not taken: another digest"},
 		{"a template of resources that are none", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: 1}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", nil, "Refused", ""},
 	}
@@ -196,19 +195,19 @@ func TestFetchOfWhatIsNotLegal(t *testing.T) {
 	}
 }
 
-// A template that was never admitted is refused in the words of the reference, too.
+// A template that was never admitted is also refused in the words of the reference.
 func TestTemplateThatIsNotLegal(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	delete(w.cm.Data, application.ManifestKey)
 	w.cm.Data[application.ToscaKey] = "tosca_definitions_version: tosca_simple_yaml_9_9"
 	w.checkPass(t)
-	w.checkReason(t, application.ReadyCondition, "INVALID_TOSCA_MANIFEST")
-	w.checkReason(t, application.StalledCondition, "INVALID_TOSCA_MANIFEST")
+	w.checkReason(t, application.ReadyCondition, "InvalidToscaManifest")
+	w.checkReason(t, application.StalledCondition, "InvalidToscaManifest")
 	w.checkState(t, application.StateFailed)
 }
 
-// Nobody fetches unless an administrator wants it, and nothing that was fetched is
-// carried out as the agent itself.
+// An agent fetches only if an administrator allows it, and never carries out a result as the
+// agent itself.
 func TestFetchThatIsOff(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -243,8 +242,8 @@ func TestFetchThatIsOff(t *testing.T) {
 	}
 }
 
-// Another cluster fetches for itself; while it cannot, the documents are those of the
-// former one, and so are the objects.
+// An agent on another cluster fetches again. Until it succeeds, the documents and the objects
+// stay those of the former cluster.
 func TestFetchOnAnotherCluster(t *testing.T) {
 	w, l := fetchedRunning(t)
 	here, there := w.objects, map[string]map[string]any{}
@@ -256,7 +255,7 @@ func TestFetchOnAnotherCluster(t *testing.T) {
 	w.visit("edge", there)
 	l.fails = &net.OpError{Op: "dial", Err: errors.New("no")}
 	w.mustPass(t)
-	w.checkReason(t, application.ReadyCondition, "SourceNotFetched")
+	w.checkReason(t, application.ReadyCondition, "FetchFailed")
 	if diff := cmp.Diff(before, documents()); diff != "" || w.app(t).Status.ClusterName() != application.LocalCluster {
 		t.Errorf("documents (-before +after):\n%s", diff)
 	}

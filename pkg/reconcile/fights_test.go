@@ -16,22 +16,22 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-const contendedText = "v1 ConfigMap demo/config: data.a is changed again and again by rival: leave data.a out of the observer schema to let it be"
+const contendedText = "v1 ConfigMap demo/config: data.a is changed again and again by rival: leave data.a out of the observer schema to allow that"
 
-// flip has a rival change the field, each time to another value.
+// flip changes the field as a rival, each time to another value.
 func (w *world) flip(t *testing.T, rival string) {
 	t.Helper()
 	w.somebody(t, rival, "ConfigMap config", fmt.Sprint("theirs at ", w.now), "data", "a")
 }
 
-// vanish has somebody delete the object, if it is there.
+// vanish deletes the object as another client, if it exists.
 func (w *world) vanish(name string) {
 	delete(w.objects, name)
 	w.gone[name] = true
 }
 
-// fight has the rival win at each pass for so long, and gives when the loop wrote
-// to the target, as the time from the beginning.
+// fight lets the rival win at each pass for this long. It returns the times of the loop's
+// writes to the target, since the beginning.
 func (w *world) fight(t *testing.T, long time.Duration, wins func()) (written []time.Duration) {
 	t.Helper()
 	begin := w.now
@@ -45,8 +45,8 @@ func (w *world) fight(t *testing.T, long time.Duration, wins func()) (written []
 	return written
 }
 
-// Whoever changes the same field again and again is answered at once a few
-// times, and then less and less often, but always again.
+// If a client changes the same field again and again, a few repairs follow at once, then fewer
+// and fewer, but they never stop.
 func TestFight(t *testing.T) {
 	cases := []struct {
 		name string
@@ -69,7 +69,7 @@ func TestFight(t *testing.T) {
 			for i := 1; i < len(written); i++ {
 				pauses = append(pauses, int((written[i]-written[i-1])/time.Second))
 			}
-			// The first five are as fast as the rival.
+			// The first five repairs are as fast as the rival.
 			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
 			check.Equal(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
 			if len(pauses) < 9 {
@@ -79,13 +79,13 @@ func TestFight(t *testing.T) {
 			if inFive > 14 || len(written) > 20 {
 				t.Errorf("%d writes in 5 minutes, %d in 10", inFive, len(written))
 			}
-			w.checkReason(t, application.ContendedCondition, "RivalManager")
+			w.checkReason(t, application.ContendedCondition, "CompetingWriter")
 		})
 	}
 }
 
-// A name is quickly made up: who takes another one each time gets a few repairs
-// more at once, and no more after that.
+// A client can invent names: one that uses another name each time causes a few more immediate
+// repairs, and then no more.
 func TestFightUnderManyNames(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
@@ -97,37 +97,37 @@ func TestFightUnderManyNames(t *testing.T) {
 	if len(written) < 16 || len(written) > 30 {
 		t.Errorf("%d writes in 10 minutes, want the 15 fast ones and about one per minute", len(written))
 	}
-	w.checkReason(t, application.ContendedCondition, "RivalManager")
+	w.checkReason(t, application.ContendedCondition, "CompetingWriter")
 }
 
-// The condition names the rival, the field, and the way out; and the loop looks
-// again by itself when a pause is over, and when the fight is forgotten.
+// The condition names the rival, the field, and the way out. The loop runs again when a pause
+// ends, and when the fight is forgotten.
 func TestFightIsTold(t *testing.T) {
 	w := running(t, oneObject, "")
-	w.checkCondition(t, application.ContendedCondition, "NoRival", "")
+	w.checkCondition(t, application.ContendedCondition, "NoCompetingWriter", "")
 	for range 5 {
-		w.checkReason(t, application.ContendedCondition, "NoRival")
+		w.checkReason(t, application.ContendedCondition, "NoCompetingWriter")
 		w.flip(t, "rival")
 		w.checkPass(t, "Patch ConfigMap config replace /data/a")
 	}
-	w.checkCondition(t, application.ContendedCondition, "RivalManager", contendedText)
-	w.checkReason(t, application.ReconciledCondition, "Reconciled") // for now it is
-	if diff := cmp.Diff("Contended v1 ConfigMap demo/config; left as it is: "+strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
+	w.checkCondition(t, application.ContendedCondition, "CompetingWriter", contendedText)
+	w.checkReason(t, application.ReconciledCondition, "Reconciled") // Reconciled for now
+	if diff := cmp.Diff("Contended v1 ConfigMap demo/config; left unchanged: "+strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
 		w.reports[len(w.reports)-1]); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 
 	w.flip(t, "rival")
-	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond) // of one second
+	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond) // a pause of one second
 	w.checkTouches(t)
-	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by rival (Update at 2026-01-02T12:00:12Z); left as it is: Contended")
+	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by rival (Update at 2026-01-02T12:00:12Z); left unchanged: Contended")
 
 	w.checkAfter(t, 600*time.Millisecond, 10*time.Minute)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 
 	w.checkAfter(t, 10*time.Minute, 0)
 	w.checkTouches(t)
-	w.checkCondition(t, application.ContendedCondition, "NoRival", "")
+	w.checkCondition(t, application.ContendedCondition, "NoCompetingWriter", "")
 
 	w.step = time.Second
 	if written := w.fight(t, 7*time.Second, func() { w.flip(t, "rival") }); len(written) != 6 {
@@ -135,7 +135,7 @@ func TestFightIsTold(t *testing.T) {
 	}
 }
 
-// While an object is left alone, the conditions say so.
+// While a fight pauses the repairs of an object, the conditions report it.
 func TestContendedConditions(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
@@ -143,12 +143,12 @@ func TestContendedConditions(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Contended", "v1 ConfigMap demo/config: data.a")
 	w.checkCondition(t, application.ReconciledCondition, "Contended", "v1 ConfigMap demo/config: data.a")
 	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: data.a")
-	w.checkCondition(t, application.ContendedCondition, "RivalManager", contendedText)
+	w.checkCondition(t, application.ContendedCondition, "CompetingWriter", contendedText)
 	w.checkReason(t, application.StalledCondition, "Progressing")
 }
 
-// A fight about one object is nobody else's: others are repaired at once, and
-// each fight is told once.
+// A fight over one object does not affect others: they are repaired at once, and each fight is
+// reported once.
 func TestFightsAreApart(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.step = time.Second
@@ -168,14 +168,14 @@ func TestFightsAreApart(t *testing.T) {
 	})
 	told = slices.DeleteFunc(told, func(report string) bool { return !strings.HasPrefix(report, "Contended") })
 	want := []string{
-		"Contended v1 ConfigMap demo/config; left as it is: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
-		"Contended apps/v1 Deployment demo/web; left as it is: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to let it be",
+		"Contended v1 ConfigMap demo/config; left unchanged: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
+		"Contended apps/v1 Deployment demo/web; left unchanged: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to allow that",
 	}
 	check.Equal(t, "told of fights", want, told)
 }
 
-// A fight with one is not one with everybody: another manager's change is
-// reverted at once.
+// A fight with one manager does not affect others: another manager's change is reverted at
+// once.
 func TestAnotherHandInAFight(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
@@ -184,22 +184,22 @@ func TestAnotherHandInAFight(t *testing.T) {
 	w.checkPass(t, "Patch ConfigMap config replace /data/a")
 }
 
-// An object that is deleted again and again is missing for a while, and that is
-// told with the way out.
+// An object that is deleted again and again stays missing for a while. The condition reports
+// it with the way out.
 func TestFightOverAnObject(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
 	w.fight(t, 19*time.Second, func() { w.vanish("ConfigMap config") })
-	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: the object is deleted again and again: leave it out of the manifest to let it go")
-	w.checkCondition(t, application.ContendedCondition, "RivalManager",
-		"v1 ConfigMap demo/config: somebody deletes the object again and again: leave it out of the manifest to let it go")
+	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config")
+	w.checkCondition(t, application.ContendedCondition, "CompetingWriter",
+		"v1 ConfigMap demo/config: another client deletes the object again and again: leave it out of the manifest to stop creating it")
 	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond)
 	w.after(t, 600*time.Millisecond)
 	w.checkTouches(t, "Create ConfigMap config")
 	w.checkReason(t, application.DriftedCondition, "NoDrift")
 }
 
-// A spec that changes often is no fight.
+// A spec that changes often causes no fight.
 func TestNoFightWithTheUser(t *testing.T) {
 	w := running(t, oneObject, "")
 	for i := range 20 {
@@ -207,11 +207,11 @@ func TestNoFightWithTheUser(t *testing.T) {
 		w.mustRest(t)
 		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	}
-	w.checkReason(t, application.ContendedCondition, "NoRival")
+	w.checkReason(t, application.ContendedCondition, "NoCompetingWriter")
 }
 
-// A repair that the API server does not let pass is no fight, and costs no more
-// than one: the events of whoever goes on changing the object do not set the pace.
+// A repair that the API server refuses is no fight, and costs one request. The events of a
+// client that keeps changing the object do not set the pace.
 func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
@@ -219,7 +219,7 @@ func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 	begin, tries := w.now, 0
 	for w.now.Sub(begin) < 10*time.Minute {
 		w.flip(t, "rival")
-		_, _ = w.pass(t) // the error of the passes that tried
+		_, _ = w.pass(t) // the passes that tried return the error
 		tries += len(w.touches())
 	}
 	if tries < 10 || tries > 20 {
@@ -231,7 +231,7 @@ func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 }
 
-// lose takes annotations of ours from an object.
+// lose removes some of our annotations from an object.
 func lose(live *unstructured.Unstructured, names ...string) {
 	annotations := live.GetAnnotations()
 	for _, name := range names {
@@ -240,8 +240,8 @@ func lose(live *unstructured.Unstructured, names ...string) {
 	live.SetAnnotations(annotations)
 }
 
-// A rival that changes an object three times a second for five minutes costs at most
-// twenty writes, whatever else is wrong with the object.
+// A rival that changes an object three times a second for five minutes costs at most twenty
+// writes, whatever other faults the object has.
 func TestFightBesides(t *testing.T) {
 	rivals := func(t *testing.T, w *world, round int) {
 		t.Helper()
@@ -249,7 +249,7 @@ func TestFightBesides(t *testing.T) {
 	}
 	cases := []struct {
 		name string
-		// admit is what the API server takes from when the spec has changed.
+		// admit is the API server's validation after the change of the spec.
 		admit func(before, after map[string]any) error
 		wins  func(t *testing.T, w *world, round int)
 	}{
@@ -278,12 +278,12 @@ func TestFightBesides(t *testing.T) {
 			if len(written) > 20 || len(written) < 5 {
 				t.Errorf("%d writes", len(written))
 			}
-			w.checkReason(t, application.ContendedCondition, "RivalManager")
+			w.checkReason(t, application.ContendedCondition, "CompetingWriter")
 		})
 	}
 }
 
-// Marks that a webhook takes off with every write are put on as rarely.
+// Marks that a webhook removes at every write are also restored less and less often.
 func TestMarksThatAreNotKept(t *testing.T) {
 	for _, name := range []string{application.OwnerAnnotation, application.OwnerUIDAnnotation} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,8 @@ func TestMarksThatAreNotKept(t *testing.T) {
 	}
 }
 
-// An API server that has an object, and does not, is not asked for ever.
+// If the API server contradicts itself about an object's existence, the agent does not ask
+// without end.
 func TestNeitherThereNorMissing(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.failures["Create ConfigMap config"] = apierrors.NewAlreadyExists(resource, "config")
@@ -309,7 +310,7 @@ func TestNeitherThereNorMissing(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Error")
 }
 
-// Nor is one that takes more than fits into a patch, and writes all of it otherwise.
+// The agent stops asking also if the server rewrites more fields than one patch can hold.
 func TestManyFieldsThatAreNotKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make verify runs it: 5000 fields take seconds")

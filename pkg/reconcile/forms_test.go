@@ -13,11 +13,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// web is a workload of one container.
+// web is a workload with one container.
 const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
   template: {spec: {containers: [{name: main, image: "main:1"}]}}}}`
 
-// writes gives an API server, or a webhook there, that always writes this value.
+// writes returns the behaviour of an API server, or of its webhook, that always writes this
+// value.
 func writes(value any, path ...string) func(map[string]any) {
 	return func(live map[string]any) {
 		if err := unstructured.SetNestedField(live, value, path...); err != nil {
@@ -26,12 +27,12 @@ func writes(value any, path ...string) func(map[string]any) {
 	}
 }
 
-// removes takes a field away.
+// removes returns the behaviour of an API server that drops a field.
 func removes(path ...string) func(map[string]any) {
 	return func(live map[string]any) { unstructured.RemoveNestedField(live, path...) }
 }
 
-// somebody writes this value, and leaves a trace of it.
+// The manager writes this value, and managedFields record it.
 func (w *world) somebody(t *testing.T, manager, name string, value any, path ...string) {
 	t.Helper()
 	w.change(t, name, func(live *unstructured.Unstructured) {
@@ -46,8 +47,8 @@ func (w *world) somebody(t *testing.T, manager, name string, value any, path ...
 	})
 }
 
-// What the answer to a creation has otherwise is the API server's way to write
-// it: it is told, remembered beyond this process, and no drift.
+// If the answer to a creation has other values, they are the API server's form. The form is
+// reported, stored beyond this process, and no drift.
 func TestACreationIsWrittenOtherwise(t *testing.T) {
 	cases := []struct {
 		name, manifest string
@@ -76,8 +77,8 @@ func TestACreationIsWrittenOtherwise(t *testing.T) {
 			w.mustReconcile(t)
 			w.answer = func(map[string]any) {}
 			w.checkReady(t, application.StateRunning, "Ready", ready)
-			w.checkCondition(t, application.ReconciledCondition, "WrittenOtherwise",
-				"the API server, or a webhook there, writes otherwise: "+c.object+": "+c.fields)
+			w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
+				"the API server, or a webhook there, stores values in another form: "+c.object+": "+c.fields)
 			var forms []any
 			for _, entry := range w.app(t).Learned {
 				forms, _ = entry["krake.dev/forms"].([]any)
@@ -89,20 +90,20 @@ func TestACreationIsWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// A webhook that rewrites an observed field on every write gets one write, and
-// then has its way: another would be answered in the same way for ever.
+// A webhook that rewrites an observed field at every write gets one write, and then its value
+// stays. Further writes would get the same answer without end.
 func TestAWebhookThatRewrites(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.answer = writes("webhook's", "data", "a")
 	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
 	w.mustReconcile(t)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
-	w.checkCondition(t, application.ReconciledCondition, "WrittenOtherwise",
-		"the API server, or a webhook there, writes otherwise: v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
+		"the API server, or a webhook there, stores values in another form: v1 ConfigMap demo/config: data.a")
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
 
-	// Any other value is a drift as before.
+	// Any other value is still drift.
 	w.forget()
 	w.somebody(t, "somebody", "ConfigMap config", "other", "data", "a")
 	w.mustReconcile(t)
@@ -110,7 +111,7 @@ func TestAWebhookThatRewrites(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// A form says nothing of another desired value: it is forgotten with the former.
+// A form holds for one desired value: it is forgotten together with that value.
 func TestAFormOfAFormerValue(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.answer = writes("one", "data", "a")
@@ -122,15 +123,14 @@ func TestAFormOfAFormerValue(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	w.checkNothingLearned(t)
 
-	// Back to the former value: what was learned of it is not known any more.
+	// After a return to the former value, its form is unknown.
 	w.respec(oneObject, "")
 	w.mustRest(t)
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 	w.checkSilentRestart(t)
 }
 
-// What is left as it is on purpose is no way of the API server to write it: it
-// is repaired when its time comes.
+// A value that a hold keeps is no form of the API server: it is repaired when the hold ends.
 func TestWhatIsHeldIsNoForm(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.HoldUntilAnnotation, w.now.Add(time.Minute))
@@ -145,7 +145,7 @@ func TestWhatIsHeldIsNoForm(t *testing.T) {
 	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 }
 
-// Nor is what the API server has refused.
+// A value that the API server has refused is no form either.
 func TestWhatIsRefusedIsNoForm(t *testing.T) {
 	w := running(t, song("1", "1"), "")
 	w.admit = immutable("spec", "fixed")
@@ -155,8 +155,8 @@ func TestWhatIsRefusedIsNoForm(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
 }
 
-// A change of one field has the API server set another one anew, which was not
-// sent: that is no way to write it, and it is sent as well.
+// A change of one field makes the API server change another one, which was not sent. The new
+// value is no form, so the other field is sent, too.
 func TestAFieldThatDependsOnAnother(t *testing.T) {
 	w := running(t, song("1", "1"), "")
 	last := "1"

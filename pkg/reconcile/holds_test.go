@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// hold has somebody ask for a hold on the ConfigMap, "" to ask for none.
+// hold asks for a hold on the ConfigMap as a user, or for none with "".
 func (w *world) hold(t *testing.T, until any) {
 	t.Helper()
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
@@ -23,15 +23,15 @@ func (w *world) hold(t *testing.T, until any) {
 	})
 }
 
-// at goes on to a time, and has the loop look.
+// at advances the clock to a time, and runs a pass.
 func (w *world) at(t *testing.T, at time.Time) {
 	t.Helper()
 	w.now, w.step = at, 0
 	w.mustPass(t)
 }
 
-// A drift is recorded and left as it is until the time comes, and is then
-// reverted without anybody's doing.
+// A drift under a hold is recorded and not reverted until the hold ends. Then it is reverted
+// automatically.
 func TestHold(t *testing.T) {
 	until := noon.Add(time.Hour)
 	cases := []struct {
@@ -63,16 +63,16 @@ func TestHold(t *testing.T) {
 			c.hold(t, w)
 			w.checkAfter(t, w.step, until.Sub(w.now.Add(w.step)))
 			w.checkTouches(t)
-			w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left as it is: Held")
+			w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left unchanged: Held")
 			const message = "v1 ConfigMap demo/config: data.a: held until 2026-01-02T13:00:00Z"
 			w.checkReconciled(t, application.StateRunning, "Held", message)
-			w.checkCondition(t, application.DriftedCondition, "Held", message)
+			w.checkCondition(t, application.DriftedCondition, "Held", "v1 ConfigMap demo/config: data.a")
 			w.checkReason(t, application.StalledCondition, "Progressing")
 			w.checkSilentRestart(t)
 
 			w.at(t, until.Add(-time.Second))
 			w.checkTouches(t)
-			w.checkReports(t) // it is told once
+			w.checkReports(t) // reported once
 			w.at(t, until)
 			w.checkTouches(t, "Patch ConfigMap config replace /data/a")
 			w.checkReady(t, application.StateRunning, "Ready", ready)
@@ -84,7 +84,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// What does not hold.
+// Requests for a hold that are not valid.
 func TestNoHold(t *testing.T) {
 	cases := []struct {
 		name string
@@ -116,13 +116,14 @@ func TestNoHold(t *testing.T) {
 	})
 }
 
-// A hold on an object lasts four hours from when it was seen first, and once
-// more if it is renewed: whoever may write the object is not to have it for ever.
+// A hold on an object lasts at most four hours from its first observation. One renewal extends
+// it to at most four hours from the renewal. Without these limits, every user who may write
+// the object could stop repairs for ever.
 func TestHoldsAreLimited(t *testing.T) {
 	const limit = 4 * time.Hour
 	type step struct {
 		at    time.Duration
-		asks  any // for how long from the beginning, "" for nothing any more, nil for no change
+		asks  any // the hold since the beginning, "" to end it, nil for no change
 		until time.Duration
 	}
 	cases := []struct {
@@ -166,13 +167,13 @@ func TestHoldsAreLimited(t *testing.T) {
 				if until := s.at + due; until != s.until {
 					t.Errorf("after %s: held until %s, want %s", s.at, until, s.until)
 				}
-				w.restart() // the limit is kept, whoever looks
+				w.restart() // a new agent keeps the limit
 			}
 		})
 	}
 }
 
-// A hold is on what the object is, not on that it is: it is created again.
+// A hold covers an object's fields, not its existence: a deleted object is created again.
 func TestAHeldObjectDisappears(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
@@ -182,8 +183,8 @@ func TestAHeldObjectDisappears(t *testing.T) {
 	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
 }
 
-// The marks of a held object are put back: without its label nobody would see
-// it, and without its proof it would be nobody's.
+// The marks of a held object are restored. Without its label the agent could not find it, and
+// without its proof it would have no owner.
 func TestMarksOfAHeldObject(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.hold(t, noon.Add(time.Hour))
@@ -195,7 +196,7 @@ func TestMarksOfAHeldObject(t *testing.T) {
 	w.checkSilentRestart(t)
 }
 
-// A rival who takes them off again and again is fought as over any field.
+// A rival that removes the marks again and again is a fight, as over any field.
 func TestFightOverTheMarksOfAHeldObject(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
@@ -209,7 +210,7 @@ func TestFightOverTheMarksOfAHeldObject(t *testing.T) {
 	}
 }
 
-// A spec that is changed while it is held is carried out when the hold is over.
+// A spec that changes during a hold is carried out when the hold ends.
 func TestAHeldUpdate(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))

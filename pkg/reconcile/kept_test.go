@@ -14,7 +14,7 @@ const (
 	openSchema  = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {sessionAffinity: null, ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}"
 )
 
-// serving is a world whose API server fills in the field that the schema leaves open.
+// serving returns a world whose API server fills in the field that the schema leaves open.
 func serving(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, openService, openSchema)
@@ -29,7 +29,7 @@ func serving(t *testing.T) *world {
 	return w
 }
 
-// What was learned since the plan was made is desired from then on.
+// A value that was learned after the plan was made is desired from then on.
 func TestPlanKnowsWhatWasLearned(t *testing.T) {
 	w := serving(t)
 	w.somebody(t, "somebody", "Service web", "ClientIP", "spec", "sessionAffinity")
@@ -40,7 +40,7 @@ func TestPlanKnowsWhatWasLearned(t *testing.T) {
 	}
 }
 
-// Somebody else, another replica for one, may have learned another value.
+// Another replica, for example, may have learned another value.
 func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
 	w := serving(t)
 	w.mustReconcile(t)
@@ -52,7 +52,7 @@ func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
 	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
 }
 
-// An edit of the spec is carried out at once, also the one that takes it back.
+// A change of the spec is carried out at once, and so is its reversal.
 func TestPlanFollowsTheSpec(t *testing.T) {
 	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: one}}", "")
 	for _, value := range []string{"two", "one"} {
@@ -69,7 +69,7 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	w.checkTouches(t)
 }
 
-// Another Application of the same name has another plan: its marks have its UID.
+// Another Application of the same name gets a plan of its own: its marks contain its UID.
 func TestPlanIsThatOfOneApplication(t *testing.T) {
 	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "")
 	w.cm.UID, w.cm.ResourceVersion = "another", w.next()
@@ -79,7 +79,7 @@ func TestPlanIsThatOfOneApplication(t *testing.T) {
 	}
 }
 
-// A kind that was not served is looked for where it is served by now.
+// The target is asked again for a kind that it did not serve before.
 func TestPlanIsWhereTheTargetServesIt(t *testing.T) {
 	w := newWorld(t, "{apiVersion: example.com/v1, kind: Song, metadata: {name: a}}", "")
 	served := w.Kinds

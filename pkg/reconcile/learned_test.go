@@ -10,12 +10,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// sized is a song whose size is not the manifest's, and observed.
+// sized returns a song whose size is observed but not in the manifest.
 func sized(fixed, free string) (manifest, observed string) {
 	return song(fixed, free), `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: null, free: null, size: null}}`
 }
 
-// learning has an Application that has learned the size of its song.
+// learning returns an Application that has learned the size of its song.
 func learning(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, song("1", "1"), "")
@@ -27,13 +27,13 @@ func learning(t *testing.T) *world {
 	return w
 }
 
-// A learned value that somebody takes away from a held object is not one that the
-// API server will not have: it is put back when its time comes.
+// A client that removes a learned value from a held object does not refuse it as the API
+// server does. The value is restored when the hold ends.
 func TestALearnedValueOfAHeldObject(t *testing.T) {
 	w := learning(t)
 	w.annotate(application.HoldUntilAnnotation, w.now.Add(time.Minute))
 	w.change(t, "Song aria", func(live *unstructured.Unstructured) {
-		live.SetLabels(nil) // so that there is something to write
+		live.SetLabels(nil) // causes a write
 		unstructured.RemoveNestedField(live.Object, "spec", "size")
 	})
 	w.checkPass(t, "Patch Song aria add /metadata/labels")
@@ -41,8 +41,8 @@ func TestALearnedValueOfAHeldObject(t *testing.T) {
 	w.checkPass(t, "Patch Song aria add /spec/size")
 }
 
-// To refuse a spec as a whole, as the API server does for a StatefulSet, is not to
-// refuse each value in it: what was learned is not taken off the object.
+// If the API server refuses a spec as a whole, as for a StatefulSet, it does not refuse each
+// value in it. The learned values stay on the object.
 func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
 	w := learning(t)
 	w.admit = func(_, after map[string]any) error {
@@ -57,8 +57,7 @@ func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
 }
 
-// What the API server writes otherwise is remembered although another field is
-// refused, and is sent once.
+// A form is stored although another field is refused, and its value is sent once.
 func TestAFormBesidesARefusal(t *testing.T) {
 	w := learning(t)
 	w.answer = func(live map[string]any) {
@@ -76,7 +75,7 @@ func TestAFormBesidesARefusal(t *testing.T) {
 	}
 }
 
-// A webhook that never writes the same does not fill the ConfigMap.
+// A webhook that writes another value each time does not fill the ConfigMap.
 func TestFormsAreBounded(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = 2 * time.Minute

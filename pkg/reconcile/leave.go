@@ -11,8 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// departure is the way of an Application from this cluster: it shuts down, and then what it
-// holds is deleted or released. app is the working copy.
+// departure removes an Application from this cluster: after its shutdown, the objects of its
+// inventory are deleted or released. app is the working copy.
 type departure struct {
 	app       *application.Application
 	memory    *memory
@@ -22,8 +22,8 @@ type departure struct {
 	shutdown  shutdown
 }
 
-// delete removes what a deleted Application holds, last created first, and lets the
-// Application go when all of it is gone.
+// delete removes the inventory of a deleted Application, the last created object first. When all
+// objects are gone, the Application can go too.
 func (d departure) delete(ctx context.Context) (ctrl.Result, error) {
 	d.memory.deleted = d.app
 	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {
@@ -32,6 +32,7 @@ func (d departure) delete(ctx context.Context) (ctrl.Result, error) {
 	remaining, failure := d.remover.removeHeld(ctx)
 	patience, verdicts := holdRemaining(d.app, remaining)
 	status.Delete(&d.app.Status, verdicts, d.hub.now())
+	failure = Stated(failure)
 	if err := d.hub.update(ctx, d.app, d.memory); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
@@ -41,10 +42,10 @@ func (d departure) delete(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, failure
 }
 
-// leave is what the agent of a former cluster does: nothing, until the objects are where
-// they belong, and then it removes those that it has. An Application with the shutdown hook
-// is never in two places: the other agent waits for this one. The authority to leave is the
-// user's, who moved the Application; the status of the other agent only says when.
+// leave is the work of the agent of a former cluster. It waits until the objects exist on the new
+// cluster, and then removes those here. An Application with the shutdown hook is never in two
+// places: the other agent waits for this one. The user who moved the Application has authorized the
+// removal. The status of the other agent only decides when.
 func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	app := d.app
 	if damaged := app.Damaged[application.InventoryKey(app.Holder)]; damaged != nil {
@@ -77,7 +78,7 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: patience}, nil
 }
 
-// isMovedHere reports whether the Application was moved to this very target, by another name.
+// isMovedHere reports whether the Application was moved to this same target under another name.
 func (d departure) isMovedHere() bool {
 	app := d.app
 	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver() && d.residence.isHere(app.Status.Target)

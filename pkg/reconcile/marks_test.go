@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Our marks are on every object, are observed, and are nobody's business: they
-// get into no document, whatever the schema observes.
+// Our marks are on every object, are observed, and appear in no document, whatever the schema
+// observes.
 func TestMarksStayOutOfDocuments(t *testing.T) {
 	cases := []struct{ name, labels, schema string }{
 		{"labels and annotations of the manifest are observed one by one", `labels: {team: x}, annotations: {note: x}`, ``},
@@ -33,7 +33,7 @@ func TestMarksStayOutOfDocuments(t *testing.T) {
 			w.mustReconcile(t)
 			checkNoMarks(t, w)
 
-			// From here on the observers' projection is what is published.
+			// From here on, the observers' projection is published.
 			w.checkQuiet(t)
 			checkNoMarks(t, w)
 			w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "2"} })
@@ -55,15 +55,15 @@ func TestMarksStayOutOfDocuments(t *testing.T) {
 func checkNoMarks(t *testing.T, w *world) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(w.cm.Data)) {
-		// The schema is as the user wrote it.
+		// The stored schema is the user's, unchanged.
 		if strings.HasPrefix(key, "status.") && key != application.MangledSchemaKey && strings.Contains(w.cm.Data[key], application.Prefix) {
 			t.Errorf("%s: %s", key, w.cm.Data[key])
 		}
 	}
 }
 
-// A mark that somebody removes or changes is put back, as any drift; the proof
-// is an exception: without it the object is not ours to touch.
+// A mark that another client removes or changes is restored like any drift. The proof is the
+// exception: without it the object is not ours.
 func TestMarksAreObserved(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {

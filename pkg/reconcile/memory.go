@@ -16,92 +16,94 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// memory is what the loop knows of one Application beyond what is stored. A restarted
-// agent begins without it: that costs only time.
+// memory is the loop's knowledge of one Application beyond the stored state. A restarted agent
+// begins without it, which only costs time.
 type memory struct {
 	uid types.UID
 	// spec is the digest of the spec of the last pass, empty if events may have been missed
 	// since.
 	spec    string
 	objects map[manifest.ID]*objectMemory
-	// plan is that of the last pass, nil before the first.
+	// plan is the plan of the last pass, nil before the first.
 	plan *plan.Cache
-	// published is what the last write stored for people, nil if that is not known.
+	// published is the content of the last write of the documents, nil if it is not known.
 	published *published
 	writes    pacing.StatusWrites
-	// pending is what the next write of the status stores, nil if all is stored.
+	// pending is the Application that the next status write stores, nil if all is stored.
 	pending atomic.Pointer[application.Application]
-	// recorded: this process has written, or is to write, what was learned.
+	// recorded reports that this process has written the learned values, or has them pending.
 	recorded bool
-	// silentSince is since when the target does not answer, zero if it does.
+	// silentSince is the time since which the target does not answer, zero if it does.
 	silentSince time.Time
 	calls       calls
 	secrets     secretsMemory
 	source      sourceMemory
-	// deleted is the Application as it was last seen deleted, with what it held.
+	// deleted is the last version of the Application that was deleted, with its inventory.
 	deleted *application.Application
-	// contended is the number of objects that are fought about.
+	// failure is the reason for which the Application fails, as it was last reported. It is empty
+	// if the Application does not fail.
+	failure string
+	// contended is the number of objects with a fight.
 	contended atomic.Int64
 }
 
-// objectMemory is what the loop knows of one object.
+// objectMemory is the loop's knowledge of one object.
 type objectMemory struct {
 	// proved is the UID of the object that proved to be ours.
 	proved types.UID
 	fights pacing.Fights
-	// isContended: an outcome has reported the present fights.
+	// isContended reports that an outcome has reported the present fights.
 	isContended bool
 	// refused are the changes that the API server refuses.
 	refused pacing.Refusals
-	// failures are the writes that failed in a row, lastFailure the verdict on the last.
+	// failures are the failed writes in a row. lastFailure is the verdict on the last one.
 	failures    pacing.Failures
 	lastFailure status.Verdict
 }
 
-// calls are those of one attempt to shut an Application down, as far as this process made
-// them: a restarted agent asks once more.
+// calls are the calls of this process in one attempt of a shutdown. A restarted agent calls again.
 type calls struct {
 	attempt  int
 	deadline time.Time
 	failed   int
 	next     time.Time
 	answered bool
-	// message is why the last call failed, empty if it did not.
+	// message is the error of the last call, empty if it succeeded.
 	message string
 }
 
-// isOf reports whether these are the calls of the attempt.
+// isOf reports whether the calls belong to the attempt.
 func (c *calls) isOf(record *application.ShutdownRecord) bool {
 	return c.attempt == record.Attempt && c.deadline.Equal(record.Deadline.Time)
 }
 
-// secretsMemory has the values of the Secrets of hooks, by which they are restored. The
-// values go to the target, and nowhere else.
+// secretsMemory has the values of the Secrets of hooks, to restore them. The values go only to the
+// target.
 type secretsMemory struct {
 	values map[manifest.ID]map[string][]byte
-	// checked is when they were last read, for this spec and in this mode, verdicts the
-	// result.
+	// checked is the time of the last read for this spec and in this mode. verdicts are its
+	// results.
 	spec     string
 	mode     application.Mode
 	checked  time.Time
 	verdicts map[manifest.ID]status.Verdict
 }
 
-// sourceMemory is the source behind a URL, or when to fetch it.
+// sourceMemory is the translated source of a URL, or the time of the next fetch.
 type sourceMemory struct {
-	// spec is the digest of the spec for which it was fetched.
+	// spec is the digest of the spec that the fetch was for.
 	spec, translation string
 	failed            int
 	next              time.Time
 }
 
-// published is what is stored for people, and what it was made from: most passes would make
-// the same documents again, of all objects, to find that they are stored.
+// published is the stored content of the documents, with its inputs. Without it, most passes would
+// make the same documents again from all objects.
 type published struct {
-	// version is that of the ConfigMap that has the documents.
+	// version is the resourceVersion of the ConfigMap with the documents.
 	version string
 	learned []map[string]any
-	// plan is that of all objects; each had this revision and was seen like this.
+	// plan is the plan of all objects. Each object had this revision and this observation.
 	plan      *plan.Cache
 	revisions []string
 	seen      []manifest.Packed
@@ -122,19 +124,19 @@ func (m *memory) makePeace() {
 	}
 }
 
-// keep forgets all objects but these.
+// keep forgets all objects except these.
 func (m *memory) keep(ids []manifest.ID) {
 	maps.DeleteFunc(m.objects, func(id manifest.ID, _ *objectMemory) bool { return !slices.Contains(ids, id) })
 }
 
-// recall returns the Application as it would be stored if nothing were pending.
+// recall returns the Application with the pending status.
 func (m *memory) recall(stored *application.Application) *application.Application {
 	pending := m.pending.Load()
 	if pending == nil {
 		return stored
 	}
 	if pending.Status.ClusterName() != stored.Status.ClusterName() {
-		m.pending.Store(nil) // the Application was elsewhere meanwhile
+		m.pending.Store(nil) // the Application was elsewhere in the meantime
 		return stored
 	}
 	recalled := *stored
@@ -144,14 +146,13 @@ func (m *memory) recall(stored *application.Application) *application.Applicatio
 	return &recalled
 }
 
-// memories are those of all Applications.
+// memories are the memories of all Applications.
 type memories struct {
 	mu   sync.Mutex
 	byID map[types.NamespacedName]*memory
 }
 
-// of returns the memory of an Application. What was known of another one of the same name
-// is forgotten.
+// of returns the memory of an Application. It forgets a former Application of the same name.
 func (m *memories) of(app *application.Application) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +168,7 @@ func (m *memories) of(app *application.Application) *memory {
 	return known
 }
 
-// forget forgets an Application, and returns it as it was last seen deleted.
+// forget forgets an Application, and returns its last version that was deleted.
 func (m *memories) forget(name types.NamespacedName) (deleted *application.Application) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +179,7 @@ func (m *memories) forget(name types.NamespacedName) (deleted *application.Appli
 	return deleted
 }
 
-// reset forgets an Application but for the calls to shut it down.
+// reset forgets an Application, except the calls of its shutdown.
 func (m *memories) reset(app *application.Application) *memory {
 	calls := m.of(app).calls
 	m.forget(app.NamespacedName)

@@ -12,8 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// alien puts an object of the name there that belongs to nobody, or to whom its
-// annotations say.
+// alien creates a foreign object of the same name. Its annotations may name another owner.
 func (w *world) alien(annotations map[string]any) {
 	metadata := map[string]any{"name": "config", "namespace": "demo", "uid": "theirs", "resourceVersion": w.next()}
 	if annotations != nil {
@@ -24,16 +23,16 @@ func (w *world) alien(annotations map[string]any) {
 	}
 }
 
-// One that only observes writes nothing to the target, whatever it sees there.
+// In mode observe, nothing is written to the target, whatever it contains.
 func TestObserve(t *testing.T) {
 	const missing = "v1 ConfigMap demo/config: the object is missing"
 	cases := []struct {
 		name            string
 		set             func(t *testing.T, w *world)
 		reason, message string
-		after           []string // what is done when it is to be enforced again
+		after           []string // the writes after the return to enforce
 	}{
-		{"all is well", func(*testing.T, *world) {}, "Reconciled", "all objects are as the Application says", nil},
+		{"all is well", func(*testing.T, *world) {}, "Reconciled", "all objects match the Application", nil},
 		{"a field differs", func(t *testing.T, w *world) { drift(t, w) },
 			"Drifted", "v1 ConfigMap demo/config: data.a", []string{"Patch ConfigMap config replace /data/a"}},
 		{"the object disappeared", func(_ *testing.T, w *world) { w.vanish("ConfigMap config") },
@@ -86,16 +85,15 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A drift that was left as it is is reverted as soon as that is wanted again, and
-// told as one.
+// A drift that was not reverted is reverted and reported as soon as enforcement is on again.
 func TestEnforceAgain(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.ModeAnnotation, application.Observe)
 	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
 	w.mustReconcile(t)
-	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z); left as it is: Observed")
+	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z); left unchanged: ObserveMode")
 	w.checkReady(t, application.StateRunning, "Drifted", "v1 ConfigMap demo/config: data.a")
-	w.checkCondition(t, application.DriftedCondition, "Observed", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.DriftedCondition, "ObserveMode", "v1 ConfigMap demo/config: data.a")
 
 	w.annotate(application.ModeAnnotation, application.Enforce)
 	w.mustRest(t)
@@ -104,7 +102,7 @@ func TestEnforceAgain(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An Application that is observed from its first day holds nothing.
+// An Application that is observed from its first day owns no object.
 func TestObserveFromTheBeginning(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.annotate(application.ModeAnnotation, application.Observe)
@@ -115,12 +113,12 @@ func TestObserveFromTheBeginning(t *testing.T) {
 	w.checkConditions(t)
 }
 
-// checkConditions: all of them are there.
+// checkConditions checks that all conditions are set.
 func (w *world) checkConditions(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
 		application.ReadyCondition, application.ReconciledCondition, application.DriftedCondition,
-		application.ContendedCondition, application.ConflictCondition, application.StalledCondition,
+		application.ContendedCondition, application.ConflictedCondition, application.StalledCondition,
 	} {
 		if meta.FindStatusCondition(w.app(t).Status.Conditions, name) == nil {
 			t.Errorf("there is no condition %s", name)
@@ -128,7 +126,7 @@ func (w *world) checkConditions(t *testing.T) {
 	}
 }
 
-// One that is suspended is not even looked at.
+// The agent does not even read the objects of a suspended Application.
 func TestSuspend(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -149,7 +147,7 @@ func TestSuspend(t *testing.T) {
 			if slices.Contains(w.calls, "Observe") || len(w.touches()) > 0 || w.calls[0] != "Stop" {
 				t.Errorf("calls: %q", w.calls)
 			}
-			const message = "the Application is suspended: its objects are not looked at until it is resumed (kubectl krake resume)"
+			const message = "the Application is suspended: the agent ignores its objects until you resume it (kubectl krake resume)"
 			w.checkReconciled(t, c.want, "Suspended", message)
 			w.checkCondition(t, application.DriftedCondition, "Suspended", message)
 			w.checkConditions(t)
@@ -165,7 +163,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// A drift of the time in which nobody looked is reverted, and told as one.
+// A drift that happened during the suspension is reverted and reported.
 func TestDriftWhileSuspended(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.ModeAnnotation, application.Suspend)
@@ -176,7 +174,7 @@ func TestDriftWhileSuspended(t *testing.T) {
 	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
 }
 
-// An Application that is deleted goes as its deletion policy says, in every mode.
+// An Application that is deleted follows its deletion policy in every mode.
 func TestDeletionInEveryMode(t *testing.T) {
 	for _, mode := range []application.Mode{application.Enforce, application.Observe, application.Suspend} {
 		for _, policy := range []application.DeletionPolicy{application.Delete, application.Orphan} {

@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// travel has the Application move, as a user writes it and admission completes it.
+// travel moves the Application: the user's change, completed by admission.
 func (w *world) travel(t *testing.T, to string) {
 	t.Helper()
 	stored := w.cm.DeepCopy()
@@ -30,8 +30,7 @@ func (w *world) travel(t *testing.T, to string) {
 	w.cm.ResourceVersion = w.next()
 }
 
-// visit has the agent of another cluster take part, which begins without memory; its
-// objects are those that are given.
+// visit starts an agent of another cluster, without memory and with these objects.
 func (w *world) visit(cluster string, objects map[string]map[string]any) {
 	w.restart()
 	w.ClusterName, w.objects = cluster, objects
@@ -45,8 +44,8 @@ func (w *world) checkHolders(t *testing.T, want ...string) {
 	check.Equal(t, "holders", want, w.holders())
 }
 
-// The whole of a move: nothing goes from the former cluster before everything is
-// there, and healthy; each agent writes what is its own.
+// A complete move. Objects stay on the former cluster until all of them exist and are healthy
+// on the new one. Each agent writes only its own fields.
 func TestMove(t *testing.T) {
 	w := running(t, twoObjects, "")
 	here, there := w.objects, map[string]map[string]any{}
@@ -54,7 +53,7 @@ func TestMove(t *testing.T) {
 	w.checkHolders(t, "edge", "local")
 	w.forget()
 
-	w.mustReconcile(t) // nothing is there yet
+	w.mustReconcile(t) // the new cluster is still empty
 	w.checkCalls(t, "Stop")
 
 	w.visit("edge", there)
@@ -74,7 +73,7 @@ func TestMove(t *testing.T) {
 	w.visit("edge", there)
 	w.change(t, "Deployment web", func(live *unstructured.Unstructured) { setPods(live, 1) })
 	w.mustReconcile(t)
-	w.checkReason(t, application.MigratingCondition, "LeavingFormerCluster")
+	w.checkReason(t, application.MigratingCondition, "CleaningUpFormerCluster")
 
 	w.visit("local", here)
 	w.mustReconcile(t)
@@ -94,7 +93,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// What has to be there, or not to be, before a former cluster lets go.
+// The states of the new cluster that let the former one delete its objects, and those that do
+// not.
 func TestWhenAFormerClusterLetsGo(t *testing.T) {
 	handedOver := func(w *world, t *testing.T) {
 		t.Helper()
@@ -133,14 +133,14 @@ func TestWhenAFormerClusterLetsGo(t *testing.T) {
 	}
 }
 
-// Back home before anything was done about it, and back home after the other
-// cluster had everything: what there is here is healed, and what the other has goes.
+// The Application returns before the other cluster has acted, or after it has all objects. The
+// objects here are repaired, and those of the other cluster are deleted.
 func TestThereAndBack(t *testing.T) {
 	w := running(t, oneObject, "")
 	here, there := w.objects, map[string]map[string]any{}
 	w.travel(t, "edge")
 	w.travel(t, "local")
-	w.checkHolders(t, "local") // edge never had anything, if there is such a cluster
+	w.checkHolders(t, "local") // edge has never had any object, if that cluster exists
 
 	w.travel(t, "edge")
 	w.visit("edge", there)
@@ -161,8 +161,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// What an agent could not write before the Application went elsewhere is not what
-// there is to say when it is back: the other cluster would let go at once.
+// A status that an agent could not write before the move is not written after the return: the
+// other cluster would delete its objects at once.
 func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	w := running(t, oneObject, "")
 	here, there := w.objects, map[string]map[string]any{}
@@ -188,8 +188,8 @@ func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	}
 }
 
-// One cluster by two names, of which one agent knows nothing of the other: what was
-// moved is there, and must not be deleted.
+// Two names refer to one cluster, and the agents do not know each other. The moved objects
+// exist there, and must not be deleted.
 func TestMoveToTheSameClusterByAnotherName(t *testing.T) {
 	w := running(t, oneObject, "")
 	here := w.objects
@@ -207,8 +207,8 @@ func TestMoveToTheSameClusterByAnotherName(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
-// One cluster by two names, whose agents have the objects in different namespaces: what
-// is in the former one is left over, if its agent does not delete it.
+// Two names refer to one cluster, but the agents use different namespaces. Objects in the
+// former namespace remain unless its agent deletes them.
 func TestMoveToAnotherNamespaceOfTheSameCluster(t *testing.T) {
 	w := running(t, oneObject, "")
 	here, there := w.objects, map[string]map[string]any{}
@@ -226,8 +226,7 @@ func TestMoveToAnotherNamespaceOfTheSameCluster(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
-// A cluster that was given up once is not given up again when the Application comes
-// back to it.
+// A cluster that was abandoned once is not abandoned again when the Application returns to it.
 func TestMoveToAClusterThatWasGivenUp(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.travel(t, "edge")
@@ -240,7 +239,8 @@ func TestMoveToAClusterThatWasGivenUp(t *testing.T) {
 	}
 }
 
-// An agent that could not do anything yet leaves what the former one has learned.
+// An agent that has not done anything yet does not change the values that the former one has
+// learned.
 func TestArrivalThatIsNone(t *testing.T) {
 	w := running(t, oneObject, "")
 	documents := func() []string {
@@ -271,8 +271,8 @@ func TestArrivalThatIsNone(t *testing.T) {
 	}
 }
 
-// What the API server of one cluster has assigned is not sent to that of another,
-// nor is it taken off where it was set.
+// A value that one cluster's API server has assigned is not sent to another one. It is not
+// removed where it was set.
 func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
 	const service = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`
 	const observed = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}`
@@ -312,8 +312,8 @@ func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
 	w.checkTouches(t)
 }
 
-// What another agent says was learned or observed here is not gone by: the one of a
-// cluster that was taken would write fields on all others.
+// The agent ignores documents that another agent forges about its cluster. The agent of a
+// compromised cluster could write fields on all others.
 func TestForgedDocuments(t *testing.T) {
 	const service = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`
 	const observed = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}`
@@ -328,14 +328,14 @@ func TestForgedDocuments(t *testing.T) {
 	w.mustReconcile(t)
 	here := w.objects
 	forge(w)
-	w.visit("local", here) // home again, after the other one has had its say
+	w.visit("local", here) // home again, after the agent there has written
 	w.mustReconcile(t)
 	w.checkTouches(t)
 	if learned := w.cm.Data[application.LearnedKey]; !strings.Contains(learned, "10.0.0.1") {
 		t.Errorf("learned: %s", learned)
 	}
 
-	w.travel(t, "edge") // where it never was
+	w.travel(t, "edge") // to a cluster where it has never been
 	forge(w)
 	w.cm.Data[application.StatusKey] = `{"cluster":"edge","state":"RUNNING"}`
 	w.visit("edge", map[string]map[string]any{})
@@ -351,7 +351,8 @@ func TestForgedDocuments(t *testing.T) {
 	}
 }
 
-// What a former cluster cannot delete stays held, and is tried again.
+// Objects that a former cluster cannot delete stay in the inventory, and deletion is tried
+// again.
 func TestLeavingIsNotDoneByHalves(t *testing.T) {
 	w := running(t, twoObjects, "")
 	here := w.objects
@@ -368,8 +369,8 @@ func TestLeavingIsNotDoneByHalves(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
-// While the hub does not answer, objects are healed, and nothing is created that it
-// does not know of; what was done is written when it is back.
+// While the hub does not answer, objects are repaired, but none is created that the hub does
+// not know. When the hub is back, the results are written.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.hubFails = errSilent
@@ -396,12 +397,12 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// A hub that does not answer is left alone for a while: no repair waits for it.
+// The agent does not call a silent hub for a while: no repair waits for it.
 func TestRepairDoesNotWaitForASilentHub(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
 	w.hubFails = errSilent
-	w.respec(oneObject+" ", "") // what must be written
+	w.respec(oneObject+" ", "") // this status must be written
 	w.mustTry(t)
 	drift(t, w)
 	w.forget()
@@ -409,7 +410,7 @@ func TestRepairDoesNotWaitForASilentHub(t *testing.T) {
 	check.Equal(t, "writes", []string{"Patch ConfigMap config replace /data/a"}, w.writes())
 }
 
-// mustTry makes a pass that may fail, at a time when the hub is left alone or not.
+// mustTry runs a pass that may fail, whether or not the agent pauses its calls to the hub.
 func (w *world) mustTry(t *testing.T) {
 	t.Helper()
 	if result, err := w.reconcile(t); err == nil && result == (ctrl.Result{}) {
@@ -434,8 +435,8 @@ func TestNothingIsCreatedBehindTheHub(t *testing.T) {
 	w.checkObjects(t, 2)
 }
 
-// A target that is known not to answer is asked nothing, and the conditions say so;
-// once it does, they tell of the objects again.
+// If a target is known not to answer, no request is sent, and the conditions report it. When
+// it answers, they describe the objects again.
 func TestUnreachable(t *testing.T) {
 	w := running(t, oneObject, "")
 	for range 2 {
@@ -444,12 +445,12 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	w.checkCalls(t, "Write status") // once
-	w.checkCondition(t, application.ReadyCondition, "TargetUnreachable", "the API server of cluster local does not answer: what is said of its objects is as it was before")
+	w.checkCondition(t, application.ReadyCondition, "TargetUnreachable", "the API server of cluster local does not answer: the status of its objects is the last known one")
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// A target that stays silent is told of, but not at once.
+// A target that stays silent is reported, but not at once.
 func TestSilence(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.failures["Observe"] = errSilent
@@ -460,8 +461,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Where the target does not answer about one object, it is not asked about all of
-// them, one time-out after the other.
+// If the target does not answer about one object, the pass does not ask about the others. Each
+// request would wait for its time-out.
 func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	silent := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	w := newWorld(t, twoObjects, "")
@@ -486,7 +487,7 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	w.checkObjects(t, 0)
 }
 
-// What is given up while the target is known not to answer is told of as well.
+// Objects that are abandoned while the target is known not to answer are reported, too.
 func TestAbandonedWhileUnreachable(t *testing.T) {
 	w := running(t, oneObject, "")
 	deleted(w)
@@ -499,8 +500,8 @@ func TestAbandonedWhileUnreachable(t *testing.T) {
 	w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
 }
 
-// The agent maps namespaces, whatever the hub calls them; documents and manifest
-// keep to the hub's name.
+// The agent maps namespaces to the names of its cluster. Documents and manifests keep the
+// hub's names.
 func TestMappedNamespace(t *testing.T) {
 	for _, manifest := range []string{
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`,
@@ -526,7 +527,7 @@ func TestMappedNamespace(t *testing.T) {
 	}
 }
 
-// Where the agent has no business nothing is done, wherever the hub sends it.
+// The agent does nothing in namespaces that it does not serve, whatever the hub asks.
 func TestNamespacesOfTheAgent(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.Namespaces.Allowed = []string{"tenant"}
@@ -535,7 +536,7 @@ func TestNamespacesOfTheAgent(t *testing.T) {
 	w.checkObjects(t, 0)
 }
 
-// Who gives up on objects is told which: nobody else knows of them any more.
+// A user who abandons objects gets a list of them, because no agent knows them afterwards.
 func TestAbandoned(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
@@ -550,7 +551,7 @@ func TestAbandoned(t *testing.T) {
 	w.checkReports(t)
 }
 
-// setPods has a Deployment of one Pod be as if so many were ready.
+// setPods sets the status of a Deployment of one Pod to this number of ready Pods.
 func setPods(live *unstructured.Unstructured, ready int64) {
 	if live.GetKind() != "Deployment" {
 		return

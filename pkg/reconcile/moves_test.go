@@ -33,65 +33,65 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// journeys is the number of Applications that the test follows, and journeySteps how much
-// happens to each of them before everything is left in peace.
+// journeys is the number of Applications that the test follows. journeySteps is the number of
+// random steps before all faults end.
 const (
 	journeys     = 300
 	journeySteps = 60
 )
 
-// restless is a hub with one Application that its user moves, changes and deletes
-// at any time, and clusters with an agent each: each of them crashes, is not
-// answered, and reads what is not the newest, at any of its calls.
+// restless is a hub with one Application, which its user moves, changes and deletes at any
+// time. Each cluster has one agent. At any of its calls, an agent may crash, get no answer, or
+// read a stale version.
 type restless struct {
 	t      *testing.T
 	chance *rand.Rand
-	// versions are all that the hub has had, and has as the last; nil: there is none.
+	// versions are all versions on the hub, the current one last. nil means that the
+	// Application does not exist.
 	versions []*corev1.ConfigMap
 	seats    []*seat
 	now      time.Time
-	// peace: nothing fails any more, and nobody interferes.
+	// peace: no more faults, and no more changes by others.
 	peace bool
-	// depth is how many things happen within one another.
+	// depth counts nested steps.
 	depth int
-	// completed: its Pods have said that their work is done.
+	// completed: the Pods have reported that their work is done.
 	completed bool
-	// safe are the objects that were ready somewhere, and that the user wants still:
-	// from then on each of them is on one cluster at least, unless they are to shut
-	// down before they move.
+	// safe are the objects that were ready on a cluster and are still desired. From then on,
+	// each must be on at least one cluster, unless it shuts down before a move.
 	safe map[string]bool
-	// happened is the story so far.
+	// happened is the log of all steps.
 	happened []string
 }
 
-// seat is a cluster, with its agent.
+// seat is a cluster with its agent.
 type seat struct {
 	*restless
 
 	name string
 	w    *world
-	// cached is which version of the Application the agent's watch has come to,
-	// written the one that it has written itself.
+	// cached is the version that the agent's watch has reached. written is the one that the
+	// agent has written itself.
 	cached  int
 	written *corev1.ConfigMap
-	// acting: a pass is under way; due: there is reason for another.
+	// acting: a pass is running. due: another pass is requested.
 	acting, due bool
-	// deaf: the hub does not reach the agent; mute: its target does not answer.
+	// deaf: the agent gets no events from the hub. mute: the agent's target does not answer.
 	deaf, mute bool
-	// calling: its endpoint is asked, which no crash of the agent is told of.
+	// calling: the agent calls the endpoint, and a crash cannot cancel that.
 	calling bool
-	// addresses counts those that the API server has assigned.
+	// addresses counts the addresses that the API server has assigned.
 	addresses int
 }
 
-// crash is what a process dies of.
+// crash is the panic that ends a process.
 type crash struct{}
 
-// Whatever the user does, and whatever fails, and when: an object that was ready
-// somewhere is never on no cluster while it is wanted, nobody's objects are
-// deleted, and what one API server assigned comes to no other. What is to shut down
-// first is not begun elsewhere before, and not deleted. Left in peace, each object is on exactly the cluster that the Application names, healthy, or on
-// none if that was deleted.
+// Whatever the user does, and whatever fails at any time: an object that was ready on a
+// cluster is always on at least one while it is desired. No foreign object is deleted, and a
+// value that one API server assigned reaches no other. Objects that shut down first are
+// neither created elsewhere nor deleted before the shutdown. In the end each object is healthy
+// on exactly the cluster that the Application names, or on none if that was deleted.
 func TestRestlessApplication(t *testing.T) {
 	seed := seedOf(t)
 	applications := uint64(journeys)
@@ -110,9 +110,9 @@ func TestRestlessApplication(t *testing.T) {
 	}
 }
 
-// What an agent had still to write when it began to leave, which it could do by
-// halves only, is of the past when the Application comes back: nothing is said to be
-// there that is not, and nothing is created that the hub does not know of.
+// A status that an agent had to write when it started to leave is stale when the Application
+// returns. The leaving was incomplete. No absent object is reported as present, and none is
+// created that the hub does not know.
 func TestPendingBeforeALeavingByHalves(t *testing.T) {
 	w := running(t, twoObjects, "")
 	here, agent := w.objects, w.Reconciler
@@ -148,8 +148,8 @@ func TestPendingBeforeALeavingByHalves(t *testing.T) {
 	}
 }
 
-// seedOf gives the seed of a test's chances, and prints it: with KRAKE_TEST_SEED
-// the same comes again.
+// seedOf returns the seed of the random choices, and logs it. With the same KRAKE_TEST_SEED
+// the test repeats them.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -182,7 +182,7 @@ func configOf(name string) string {
 	return "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + `}, data: {a: "1"}}` + "\n"
 }
 
-// foreign is an object that is nobody's, where one of the specs wants to have its own.
+// foreign is an object without an owner. One of the specs has an object of the same name.
 const foreign = "ConfigMap b"
 
 func newRestless(t *testing.T, chance *rand.Rand) *restless {
@@ -215,7 +215,7 @@ func (j *restless) complain(format string, args ...any) {
 	j.t.Errorf(format, args...)
 }
 
-// step is one thing that happens.
+// step runs one random step.
 func (j *restless) step() {
 	j.now = j.now.Add(time.Duration(j.chance.IntN(20)) * time.Second)
 	if j.depth > 2 {
@@ -238,7 +238,7 @@ func (j *restless) step() {
 	}
 }
 
-// fail has connections break, or come back.
+// fail breaks connections, or restores them.
 func (s *seat) fail() {
 	s.deaf, s.mute = s.happens(30), s.happens(30)
 	s.say("agent %s: without the hub: %v, without its target: %v", s.name, s.deaf, s.mute)
@@ -247,7 +247,7 @@ func (s *seat) fail() {
 
 func (j *restless) happens(percent int) bool { return !j.peace && j.chance.IntN(100) < percent }
 
-// stored is what the hub has.
+// stored returns the current version on the hub.
 func (j *restless) stored() *corev1.ConfigMap { return j.versions[len(j.versions)-1] }
 
 func (j *restless) store(cm *corev1.ConfigMap) {
@@ -261,7 +261,7 @@ func (j *restless) store(cm *corev1.ConfigMap) {
 	j.assess()
 }
 
-// user is one thing that a user does.
+// user makes one random change as a user.
 func (j *restless) user() {
 	if j.stored() == nil {
 		return
@@ -289,7 +289,7 @@ func (j *restless) user() {
 	j.admit(cm)
 }
 
-// userOfHooks is what a user says of hooks.
+// userOfHooks makes one random change to the hooks as a user.
 func (j *restless) userOfHooks(cm *corev1.ConfigMap) {
 	name, values := application.HooksAnnotation, []string{"", "shutdown", "shutdown", "complete", "complete,shutdown"}
 	switch j.chance.IntN(6) {
@@ -305,8 +305,8 @@ func (j *restless) userOfHooks(cm *corev1.ConfigMap) {
 	cm.Annotations[name] = value
 }
 
-// pods is what the Pods of a cluster say to its agent, if they may: that they have
-// shut down, perhaps twice or late, or that their work is done.
+// pods makes the Pods of a cluster report to its agent, if they may. They report a shutdown,
+// perhaps twice or late, or completed work.
 func (s *seat) pods() {
 	cm := s.newest()
 	if cm == nil || s.calling || s.deaf {
@@ -334,7 +334,7 @@ func (s *seat) Call(context.Context, manifest.Ref, int32) error {
 	return s.try("ask it to shut down", &s.mute, func() error { return nil })
 }
 
-// admit is what admission makes of a user's update.
+// admit completes a user's update as admission does.
 func (j *restless) admit(cm *corev1.ConfigMap) {
 	if prepared := mutate.PrepareForUpdate(cm, j.stored()); len(prepared.Refusals) > 0 {
 		j.t.Fatal(prepared.Refusals)
@@ -361,7 +361,7 @@ func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 	return names
 }
 
-// secure takes note of what an agent has said that is ready.
+// secure records the objects that an agent has reported as ready.
 func (j *restless) secure(before, after *corev1.ConfigMap) {
 	said := before.Data[application.StatusKey] != after.Data[application.StatusKey]
 	app, err := application.Read(after)
@@ -375,7 +375,7 @@ func (j *restless) secure(before, after *corev1.ConfigMap) {
 	}
 }
 
-// assess looks if what is safe is there.
+// assess checks that all safe objects exist.
 func (j *restless) assess() {
 	for name := range j.safe {
 		if len(j.at(name)) == 0 {
@@ -384,7 +384,7 @@ func (j *restless) assess() {
 	}
 }
 
-// at gives the clusters that have an object of the Application.
+// at returns the clusters that have an object of the Application.
 func (j *restless) at(name string) []string {
 	var clusters []string
 	for _, s := range j.seats {
@@ -395,15 +395,15 @@ func (j *restless) at(name string) []string {
 	return clusters
 }
 
-// start is a new process of the agent, which knows nothing, and does nothing before
-// it has heard of the hub what there is.
+// start starts a new process of the agent. It knows nothing, and does nothing before it has
+// listed the hub.
 func (s *seat) start() {
 	s.w.restart()
 	s.w.ClusterName, s.w.Applications, s.w.Clusters = s.name, s, s
 	s.cached, s.written, s.deaf, s.due = len(s.versions)-1, nil, false, true
 }
 
-// catchUp has the watch come to a version of the Application.
+// catchUp advances the watch to a version of the Application.
 func (s *seat) catchUp(to int) {
 	if s.deaf {
 		return
@@ -419,7 +419,7 @@ func (s *seat) catchUp(to int) {
 	}
 }
 
-// listed is what the agent's selector lets through.
+// listed returns the version that the agent's selector matches, or nil.
 func (s *seat) listed() *corev1.ConfigMap {
 	cm := s.versions[s.cached]
 	if cm == nil || cm.Labels[application.HolderLabel(s.name)] == "" {
@@ -428,7 +428,7 @@ func (s *seat) listed() *corev1.ConfigMap {
 	return cm
 }
 
-// newest is the newer of what the watch has told and what was written.
+// newest returns the newer of the watched version and the version that the agent wrote.
 func (s *seat) newest() *corev1.ConfigMap {
 	listed := s.listed()
 	if listed == nil || s.written == nil {
@@ -444,7 +444,7 @@ func (s *seat) newest() *corev1.ConfigMap {
 
 func versionOf(cm *corev1.ConfigMap) int { return sure(strconv.Atoi(cm.ResourceVersion)) }
 
-// pass has the agent look at the Application.
+// pass runs a pass of the agent.
 func (s *seat) pass() {
 	s.acting, s.due, s.w.now = true, false, s.now
 	s.say("agent %s, which knows version %d of %d", s.name, s.cached+1, len(s.versions))
@@ -460,7 +460,7 @@ func (s *seat) pass() {
 		}
 	}()
 	look := s.w.Reconcile
-	if s.mute && s.happens(50) { // it is known
+	if s.mute && s.happens(50) { // the agent knows that the target does not answer
 		look = s.w.Unreachable
 	}
 	result, err := look(s.t.Context(), ctrl.Request{NamespacedName: appName})
@@ -472,7 +472,7 @@ func (s *seat) pass() {
 	}
 }
 
-// meanwhile is between any two things that an agent does.
+// meanwhile runs random steps between any two calls of an agent.
 func (s *seat) meanwhile() {
 	switch {
 	case !s.calling && s.happens(2):
@@ -482,8 +482,8 @@ func (s *seat) meanwhile() {
 	}
 }
 
-// try does what an API server is asked for, which may fail before or after it, or
-// be cut off.
+// try runs a request to an API server. It may fail before or after its effect, or lose its
+// connection.
 func (s *seat) try(what string, cut *bool, do func() error) error {
 	s.meanwhile()
 	if *cut {
@@ -528,7 +528,7 @@ func (s *seat) Delete(_ context.Context, app *application.Application) error {
 		if cm == nil || cm.DeletionTimestamp != nil {
 			return nil
 		}
-		if application.ClusterOf(cm) != s.name || !application.HooksOf(cm).Complete || !s.completed { // as the policy has it
+		if application.ClusterOf(cm) != s.name || !application.HooksOf(cm).Complete || !s.completed { // according to the deletion policy
 			return apierrors.NewForbidden(gvr.GroupResource{Resource: "configmaps"}, app.Name, errors.New("no hook"))
 		}
 		cm = cm.DeepCopy()
@@ -539,7 +539,7 @@ func (s *seat) Delete(_ context.Context, app *application.Application) error {
 	})
 }
 
-// checkClaim: what is to shut down first begins nowhere before it has.
+// checkClaim checks that no cluster claims objects before their shutdown elsewhere.
 func (s *seat) checkClaim(before, after *corev1.ConfigMap) {
 	key := application.InventoryKey(s.name)
 	if _, held := before.Data[key]; held || after.Data[key] == "" || !application.HooksOf(before).Shutdown {
@@ -552,7 +552,7 @@ func (s *seat) checkClaim(before, after *corev1.ConfigMap) {
 	}
 }
 
-// checkShutDown: what is to shut down first is not deleted before.
+// checkShutDown checks that no object is deleted before its shutdown.
 func (s *seat) checkShutDown(name string) {
 	cm := s.newest()
 	if cm == nil || name != "Deployment web" || s.w.objects[name] == nil {
@@ -652,7 +652,7 @@ func (a target) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof)
 
 func uidOf(live map[string]any) types.UID { return (&unstructured.Unstructured{Object: live}).GetUID() }
 
-// assign gives a Service an address of the cluster.
+// assign sets a cluster address on a Service.
 func (s *seat) assign(live map[string]any) {
 	if live["kind"] != "Service" || addressOf(live) != "" {
 		return
@@ -671,7 +671,7 @@ func addressOf(live map[string]any) string {
 	return address
 }
 
-// disturb is what happens to an object: somebody changes it, or it is not well.
+// disturb changes an object as another client, or makes it unhealthy.
 func (s *seat) disturb() {
 	for _, name := range slices.Sorted(maps.Keys(s.w.objects)) {
 		live := s.w.objects[name]
@@ -689,8 +689,8 @@ func (s *seat) disturb() {
 	}
 }
 
-// settle leaves everything in peace, on a cluster where there is room for it, and
-// looks at what becomes of it.
+// settle ends all faults, with the Application on a cluster that has room for it, and checks
+// the result.
 func (j *restless) settle() {
 	j.peace = true
 	j.say("peace")
@@ -715,8 +715,8 @@ func (j *restless) settle() {
 	j.judge(home)
 }
 
-// rest goes on for as long as any agent has reason to. Secrets are looked at for ever;
-// what is to shut down does.
+// rest runs passes while any agent has a reason for one. The checks of Secrets never end, but
+// shutdowns do.
 func (j *restless) rest() {
 	const most, enough = 40, 3
 	quiet := 0
@@ -744,8 +744,8 @@ func (j *restless) rest() {
 	j.complain("it does not come to rest in %d rounds", most)
 }
 
-// giveIn has the user take off the hook of what was kept, because it did not shut
-// down: perhaps it has never had a token.
+// giveIn removes the hook as a user if an object did not shut down: perhaps it never had a
+// token.
 func (j *restless) giveIn() bool {
 	cm := j.stored()
 	if cm == nil || !application.HooksOf(cm).Shutdown || !slices.ContainsFunc(j.seats, func(s *seat) bool {
@@ -761,7 +761,8 @@ func (j *restless) giveIn() bool {
 	return true
 }
 
-// judge looks at the end: home is where the Application is, empty if it was deleted.
+// judge checks the final state. home is the cluster of the Application, or empty if it was
+// deleted.
 func (j *restless) judge(home string) {
 	var wanted []string
 	switch {

@@ -12,57 +12,58 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// setting is what the decisions on all objects of a pass have in common. It does not change
+// setting has the common inputs of the decisions on all objects of a pass. It does not change
 // during the pass.
 type setting struct {
 	now time.Time
-	// enforces reports whether anything may be written to the target.
+	// enforces reports whether the loop may write to the target.
 	enforces bool
 	wishes   application.Wishes
-	// isNewSpec: the objects were not brought to this spec before. mayHaveMissed: this
-	// process has not watched them since they were brought to the former one.
+	// isNewSpec reports that the objects have not been brought to this spec before. mayHaveMissed
+	// reports that this process did not watch them since they matched the former spec.
 	isNewSpec, mayHaveMissed bool
 	maxHold                  time.Duration
 	fieldManager             string
-	// Documents of the Application as the pass began.
+	// Documents of the Application at the start of the pass.
 	lastObserved application.Published
 	learned      []map[string]any
 	home         string
 }
 
-// object is one object of an Application in one pass: what is desired of it, what was seen,
-// and what was found.
+// object is one object of an Application in one pass: its desired state, its observation, and the
+// findings.
 type object struct {
 	setting *setting
 	memory  *objectMemory
 	plan    plan.Object
-	// former is what the status said of it when the pass began, isKnown that it said anything.
+	// former is the object's entry in the status at the start of the pass. isKnown reports that
+	// there was one.
 	former  application.ObjectStatus
 	isKnown bool
 
 	observed observer.Observation
 	hold     *application.Hold
 	verdict  status.Verdict
-	// isUnclaimed: the hub has not recorded yet that it is held.
+	// isUnclaimed reports that the hub has not recorded it in the inventory yet.
 	isUnclaimed bool
-	// isSettled: it is on the target as the spec says now.
+	// isSettled reports that the object on the target matches the spec.
 	isSettled bool
-	// part is what is published of an object of which only a part is as the spec says.
+	// part is the published part of an object that matches the spec only in part.
 	part map[string]any
 }
 
-// target is what observers watch of it.
+// target is the target of the observers.
 func (o *object) target() observer.Target {
 	return observer.Target{Ref: o.plan.Ref, Schema: o.plan.Schema, Marked: o.plan.Marked, Desired: o.plan.Packed(), Revision: o.plan.Revision}
 }
 
-// summary is what is known of it beside its fields, the zero value if it does not exist.
+// summary is the observed [Summary] of the object, the zero value if it does not exist.
 func (o *object) summary() Summary {
 	summary, _ := o.observed.Summary.(Summary)
 	return summary
 }
 
-// observe takes over what observers see of it.
+// observe records an observation.
 func (o *object) observe(seen observer.Observation) {
 	o.observed = seen
 	if seen.Err != nil {
@@ -72,24 +73,24 @@ func (o *object) observe(seen observer.Observation) {
 	o.observed.Stale = seen.Stale || seen.Exists() && o.mayRelease()
 }
 
-// mayRelease reports whether fields of a former spec may be left: it changed while no agent
-// watched, or could not be carried out. Observers do not see what has left the spec; after
-// a change that this process has seen, they read the object anew, but only once.
+// mayRelease reports whether fields of a former spec may remain. Either it changed while no agent
+// watched, or the agent could not carry it out. Observers ignore fields that have left the spec.
+// After a change that this process has seen, they read the object again, but only once.
 func (o *object) mayRelease() bool {
 	return (o.setting.mayHaveMissed || o.former.Reason != "") && o.formerEntry() != nil
 }
 
-// formerEntry is what the document last_observed has of it.
+// formerEntry returns the object's entry in the document last_observed.
 func (o *object) formerEntry() map[string]any {
 	return plan.EntryOf(o.setting.lastObserved.Objects(), o.plan.Manifest(), o.setting.home)
 }
 
-// learnedEntry is what the document status.learned has of it.
+// learnedEntry returns the object's entry in the document status.learned.
 func (o *object) learnedEntry() map[string]any {
 	return plan.EntryOf(o.setting.learned, o.plan.Manifest(), o.setting.home)
 }
 
-// holdFor is what the status keeps of a hold that the object asks for.
+// holdFor returns the status entry for a hold that the object requests.
 func (o *object) holdFor(asked string) *application.Hold {
 	_, hold := pacing.HeldUntil(o.setting.wishes, o.former.Hold, asked, o.setting.maxHold, o.setting.now)
 	return hold
@@ -98,20 +99,20 @@ func (o *object) holdFor(asked string) *application.Hold {
 // fail sets the verdict on an error.
 func (o *object) fail(err error) { o.verdict = verdictOn(err, o.setting.now) }
 
-// failWrite sets the verdict on an error of a write, and counts it.
+// failWrite counts a failed write, and sets the verdict on it.
 func (o *object) failWrite(err error) {
 	o.fail(err)
 	o.countFailure()
 }
 
-// countFailure counts a write that failed, with the verdict on it.
+// countFailure counts a failed write, with the verdict on it.
 func (o *object) countFailure() {
 	o.memory.failures.Record(o.setting.now)
 	o.memory.lastFailure = o.verdict
 }
 
-// rest reports whether an object is left alone for a while, because its writes failed
-// several times in a row, and sets the verdict on one that is.
+// rest reports whether the loop pauses for an object, because several writes failed in a row. It
+// then sets the verdict.
 func (o *object) rest() (rests bool) {
 	until := o.memory.failures.RestsUntil(o.setting.now)
 	if until.IsZero() {
@@ -127,10 +128,10 @@ func (o *object) hasDrifted() bool {
 	return o.isKnown && !o.setting.isNewSpec && status.WasCarriedOut(o.former.Reason)
 }
 
-// wasDeleted reports whether observers saw it disappear.
+// wasDeleted reports whether observers saw the deletion of the object.
 func (o *object) wasDeleted() bool { return !o.observed.Seen.IsZero() }
 
-// took is the time since the event that the loop acts on, 0 without one.
+// took is the time since the event that started the pass, 0 without one.
 func (o *object) took(now time.Time) time.Duration {
 	if o.observed.Seen.IsZero() {
 		return 0
@@ -143,7 +144,7 @@ func (o *object) isProved(live map[string]any) bool {
 	return o.memory.proved != "" && uidOf(live) == o.memory.proved
 }
 
-// take takes over the object as the API server has it now, and learns from it (step 6).
+// take records the object as the API server returned it, and learns from it (step 6).
 func (o *object) take(live map[string]any) {
 	o.observed.Projection = manifest.Pack(o.plan.Schema.Project(o.plan.Desired(), live))
 	o.observed.Summary = Summarise(live)
@@ -152,7 +153,7 @@ func (o *object) take(live map[string]any) {
 	}
 }
 
-// fights describes the fights about it, "" if there are none.
+// fights describes the fights about the object, "" if there are none.
 func (o *object) fights() string {
 	ongoing, _ := o.memory.fights.Ongoing(o.setting.now)
 	return status.FightsText(ongoing)

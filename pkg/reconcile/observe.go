@@ -10,9 +10,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// observePhase takes over what the observers see of the objects. The failure to watch one is a
-// problem of that object only. If none can be watched, the target does not answer, which
-// says nothing about the Application.
+// observePhase records the results of the observers. If one object cannot be watched, only that
+// object has a problem. If no object can be watched, the target does not answer: that reports
+// nothing about the Application.
 type observePhase struct {
 	observers  Observers
 	conclusion conclusion
@@ -35,7 +35,7 @@ func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 		observed = observed[1:]
 	}
 	if !synced {
-		return endWith(0), nil // an event comes when the objects are known
+		return endWith(0), nil // an event follows when the objects are known
 	}
 	p.memory.silentSince = time.Time{}
 	p.isObserved = true

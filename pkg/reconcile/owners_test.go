@@ -16,8 +16,8 @@ import (
 
 var otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
 
-// owned are the annotations of the ConfigMap as an Application of this name and
-// UID puts them on.
+// owned returns the annotations that an Application of this name and UID sets on the
+// ConfigMap.
 func owned(owner types.NamespacedName, uid string) map[string]any {
 	return map[string]any{
 		application.OwnerAnnotation:    owner.String() + " /ConfigMap/demo/config",
@@ -25,7 +25,7 @@ func owned(owner types.NamespacedName, uid string) map[string]any {
 	}
 }
 
-// Whose an existing object is decides what becomes of it.
+// The owner of an existing object decides what the agent does with it.
 func TestOwners(t *testing.T) {
 	const (
 		marks  = "Patch ConfigMap config add /metadata/annotations add /metadata/labels"
@@ -42,8 +42,8 @@ func TestOwners(t *testing.T) {
 		{"it belongs to nobody", nil, false, nil, "AlreadyExists", nil},
 		{"it belongs to nobody, and is adopted: first it becomes ours, then it is changed", nil, true, nil,
 			"Reconciled", []string{marks, fields}},
-		{"it belongs to another Application", owned(otherName, "x"), false, []types.NamespacedName{otherName}, "OwnedByAnother", nil},
-		{"which it is not taken from", owned(otherName, "x"), true, []types.NamespacedName{otherName}, "OwnedByAnother", nil},
+		{"it belongs to another Application", owned(otherName, "x"), false, []types.NamespacedName{otherName}, "OwnedByAnotherApplication", nil},
+		{"which it is not taken from", owned(otherName, "x"), true, []types.NamespacedName{otherName}, "OwnedByAnotherApplication", nil},
 		{"the other Application is gone", owned(otherName, "x"), false, nil, "AlreadyExists", nil},
 		{"the other Application is gone, and it is adopted", owned(otherName, "x"), true, nil, "Reconciled", []string{
 			"Patch ConfigMap config replace /metadata/annotations/krake.dev~1owner replace /metadata/annotations/krake.dev~1owner-uid add /metadata/labels", fields,
@@ -68,26 +68,26 @@ func TestOwners(t *testing.T) {
 				before := w.objects["ConfigMap config"]
 				w.mustPass(t)
 				touches := w.touches()
-				if len(touches) > 0 && touches[0] == "Create ConfigMap config" { // refused, as it exists
+				if len(touches) > 0 && touches[0] == "Create ConfigMap config" { // refused, because it exists
 					touches = append([]string(nil), touches[1:]...)
 				}
 				check.Equal(t, "writes to the target", c.want, touches)
 				w.checkReason(t, application.ReconciledCondition, c.reason)
 				if c.want == nil {
 					check.Equal(t, "the object", before, w.objects["ConfigMap config"])
-					w.checkReason(t, application.ConflictCondition, c.reason)
+					w.checkReason(t, application.ConflictedCondition, c.reason)
 					w.checkReason(t, application.StalledCondition, "Progressing")
 				} else {
-					w.checkReason(t, application.ConflictCondition, "NoConflict")
+					w.checkReason(t, application.ConflictedCondition, "NoConflicts")
 				}
-				w.checkRefusedRestart(t, 2) // to create it, at each pass
+				w.checkRefusedRestart(t, 2) // one creation at each pass
 			})
 		}
 	}
 }
 
-// A conflict is told once, and looked at once in a while: no event tells when it
-// is over.
+// A conflict is reported once. The agent checks it now and then, because no event reports its
+// end.
 func TestConflictIsTold(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(owned(otherName, "x"))
@@ -95,12 +95,12 @@ func TestConflictIsTold(t *testing.T) {
 	for i := range 3 {
 		w.checkAfter(t, w.step, time.Minute)
 		if i == 0 {
-			w.checkReports(t, "Conflict v1 ConfigMap demo/config; left as it is: OwnedByAnother")
+			w.checkReports(t, "Conflict v1 ConfigMap demo/config; left unchanged: OwnedByAnotherApplication")
 		} else {
 			w.checkReports(t)
 		}
 	}
-	w.checkReconciled(t, application.StateFailed, "OwnedByAnother",
+	w.checkReconciled(t, application.StateFailed, "OwnedByAnotherApplication",
 		"the object belongs to the Application demo/other: v1 ConfigMap demo/config: leave it out of one of the two")
 	w.others = nil
 	w.annotate(application.AdoptAnnotation, true)
@@ -109,9 +109,9 @@ func TestConflictIsTold(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An adopted object was there before the Application, and stays after it, and
-// when it leaves the spec, unless it is said that it is to be deleted. One that was
-// made anew in its place is the Application's own.
+// An adopted object existed before the Application. It stays after the Application is deleted,
+// and after it is removed from the spec, unless the spec requests deletion. An object that was
+// created in its place belongs to the Application.
 func TestAdopted(t *testing.T) {
 	leave := func(w *world) { w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}`, "") }
 	remade := func(t *testing.T, w *world) {
@@ -143,7 +143,7 @@ func TestAdopted(t *testing.T) {
 			if c.before != nil {
 				c.before(t, w)
 			}
-			w.restart() // the Application remembers, not the process
+			w.restart() // the Application stores it, not the process
 			c.end(w)
 			w.mustReconcile(t)
 			left, ok := w.objects["ConfigMap config"]
@@ -157,7 +157,7 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// That an object is about to be adopted is written before it is.
+// The intended adoption is written before it happens.
 func TestAdoptionIsWrittenAhead(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(nil)
@@ -170,8 +170,8 @@ func TestAdoptionIsWrittenAhead(t *testing.T) {
 	}
 }
 
-// The proof is an observed field as any other, as long as somebody remembers
-// that this very object has had it. After that it is nobody's.
+// The proof is an observed field like any other, while the status records that the object with
+// this UID has had it. After that the object has no owner.
 func TestALostProof(t *testing.T) {
 	loses := func(t *testing.T, w *world, annotation string) {
 		t.Helper()
@@ -217,8 +217,8 @@ func TestALostProof(t *testing.T) {
 	})
 }
 
-// An object that says it is ours, and that nobody planned nor wrote down, goes
-// if it proves it: what says less may be anybody's.
+// An object that is neither planned nor recorded is deleted if it proves to be ours. With less
+// than the proof, it may belong to others.
 func TestStrays(t *testing.T) {
 	stray := func(owner types.NamespacedName, uid, self string) map[string]any {
 		return map[string]any{
@@ -255,8 +255,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// Another version of its API serves the same object: it was adopted all the same,
-// and stays.
+// Another version of its API serves the same object: it still counts as adopted, and stays.
 func TestAdoptedInAnotherVersion(t *testing.T) {
 	w := newWorld(t, `{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
 	w.objects["Deployment web"] = map[string]any{
@@ -266,7 +265,7 @@ func TestAdoptedInAnotherVersion(t *testing.T) {
 	w.annotate(application.AdoptAnnotation, true)
 	w.mustPass(t)
 	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
-	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as that version serves it
+	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as the other version serves it
 	w.mustPass(t)
 	deleted(w)
 	w.mustPass(t)
@@ -275,8 +274,8 @@ func TestAdoptedInAnotherVersion(t *testing.T) {
 	}
 }
 
-// An adoption that cannot be recorded does not happen: after a crash, the agent would
-// delete an object that it does not own.
+// An adoption that cannot be recorded does not happen. After a crash, the agent would delete
+// an object that it does not own.
 func TestNoAdoptionWithoutARecord(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(nil)
@@ -287,15 +286,15 @@ func TestNoAdoptionWithoutARecord(t *testing.T) {
 		w.forget()
 		w.mustFail(t)
 		for _, call := range w.touches() {
-			if call != "Create ConfigMap config" { // refused, as it exists
+			if call != "Create ConfigMap config" { // refused, because it exists
 				t.Errorf("written without a record: %s", call)
 			}
 		}
 	}
 }
 
-// To look what an adoption would change is not to adopt: who decides against it
-// has the object left as it is.
+// A preview of an adoption adopts nothing: if the user decides against it, the object stays
+// unchanged.
 func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.alien(nil)

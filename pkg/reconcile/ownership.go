@@ -10,19 +10,20 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// ownership finds out whether a live object belongs to an Application.
+// ownership decides whether a live object belongs to an Application.
 type ownership struct {
 	app types.NamespacedName
-	// applications has the Applications that may own it; nil: any that its marks name exists.
+	// applications reads the Application that may own the object. If nil, any Application that the
+	// marks name counts as existing.
 	applications Applications
-	// adopts: an object that belongs to no Application is taken over.
+	// adopts reports that the loop adopts an object that belongs to no Application.
 	adopts bool
 }
 
-// check returns an error if the object is not ours. It is ours if its annotations prove it;
-// if they name us with the UID of a former Application of our name, as a restored backup
-// does; or if it is the object that proved to be ours before and has lost its annotation.
-// isUnmarked reports whether our marks have to be put on it.
+// check returns an error if the object is not ours. An object is ours in three cases. Its
+// annotations prove it. They name us with the UID of a former Application of our name, as in a
+// restored backup. Or it proved to be ours before, and then lost its annotation. isUnmarked reports
+// whether our marks have to be written to it.
 func (w ownership) check(ctx context.Context, o *object, live map[string]any) (isUnmarked bool, err error) {
 	named, isMarked := application.OwnerOf(live)
 	switch {
@@ -38,8 +39,8 @@ func (w ownership) check(ctx context.Context, o *object, live map[string]any) (i
 	return true, nil
 }
 
-// exists reports whether an Application is there to own anything. One of another format
-// version, or that cannot be read, is.
+// exists reports whether an Application exists that may own objects. One of another format version,
+// or an unreadable one, counts as existing.
 func (w ownership) exists(ctx context.Context, name types.NamespacedName) bool {
 	if w.applications == nil {
 		return true

@@ -12,12 +12,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// pass is one walk through the loop for one Application that is to be here.
+// pass is one run of the loop for one Application that belongs to this cluster.
 type pass struct {
-	// stored is the Application as it was read, which nothing changes. app is the working
-	// copy, which the record phase writes.
-	stored, app *application.Application
-	// isArriving: another agent wrote the documents.
+	// published is the Application as it was read. stored is published with the pending status.
+	// Neither of them changes. app is the working copy, which the record phase writes.
+	published, stored, app *application.Application
+	// isArriving reports that another agent wrote the documents.
 	isArriving bool
 	setting    *setting
 	memory     *memory
@@ -25,34 +25,33 @@ type pass struct {
 	// spec is the digest of the Application's spec.
 	spec    string
 	objects []*object
-	// secrets are those of the hooks, which are not watched, but read now and then.
+	// secrets are the Secrets of the hooks. They are not watched, but read at intervals.
 	secrets []*hookSecret
-	// isObserved: the observers know all objects, and events are due to be started again.
+	// isObserved reports that the observers know all objects, and that event delivery has to be
+	// resumed.
 	isObserved bool
 	// seen are the objects that were read or written.
 	seen  []map[string]any
 	delta delta
-	// leaving are the objects that left the spec and are not gone yet, failure what went
-	// wrong with those.
+	// leaving are the objects that left the spec and still exist. failure is the error of their
+	// removal.
 	leaving []leavingObject
 	failure error
 	// lost is the error of a target that does not answer.
 	lost error
-	// hasReverted: a drift was repaired.
-	hasReverted bool
 }
 
-// delta is what has to be done (step 4): objects in the order of creation, and in the
-// opposite order those that are held and not wanted any more.
+// delta is the result of the comparison (step 4). It has objects in the order of creation, and the
+// recorded but unwanted objects in the opposite order.
 type delta struct {
 	missing, differing []*object
 	unwanted           []manifest.ID
 }
 
-// newPass begins a pass. What another API server has assigned is not to be desired here,
-// and what another agent says may be wrong: the documents of an Application that arrives
-// are left out of the working copy, and stay stored until our own replace them.
-func newPass(stored *application.Application, known *memory, cluster string) *pass {
+// newPass begins a pass. Values that another API server assigned are not desired here, and the
+// documents of another agent may be wrong. For an Application that arrives from another cluster,
+// the working copy therefore has no documents. They stay stored until our own replace them.
+func newPass(published, stored *application.Application, known *memory, cluster string) *pass {
 	app := stayingOf(stored)
 	isHere := app.Status.ClusterName() == cluster
 	arrives := !isHere || !app.Vouched && !known.recorded
@@ -64,11 +63,11 @@ func newPass(stored *application.Application, known *memory, cluster string) *pa
 			app.Status = application.Status{}.On(cluster)
 		}
 	}
-	return &pass{stored: stored, app: app, isArriving: arrives, memory: known, spec: app.Spec.Digest()}
+	return &pass{published: published, stored: stored, app: app, isArriving: arrives, memory: known, spec: app.Spec.Digest()}
 }
 
-// early returns the working copy as a pass writes it that ends before the objects are
-// known: documents of another agent stay what they are.
+// early returns the working copy for a pass that ends before the objects are known. The documents
+// of another agent stay unchanged.
 func (p *pass) early() *application.Application {
 	app := *p.app
 	if p.isArriving {
@@ -77,8 +76,8 @@ func (p *pass) early() *application.Application {
 	return &app
 }
 
-// unarrived returns the working copy with documents and status as they are stored, for a
-// write that does not change them.
+// unarrived returns the working copy with the stored documents and status, for a write that does
+// not change them.
 func (p *pass) unarrived() *application.Application {
 	app := p.early()
 	if p.isArriving {
@@ -87,7 +86,7 @@ func (p *pass) unarrived() *application.Application {
 	return app
 }
 
-// targets are the objects that observers watch.
+// targets returns the objects for the observers.
 func (p *pass) targets() []observer.Target {
 	targets := make([]observer.Target, 0, len(p.objects))
 	for _, o := range p.objects {
@@ -98,12 +97,12 @@ func (p *pass) targets() []observer.Target {
 	return targets
 }
 
-// isHookSecret reports whether an object is one of the Secrets that the hooks want.
+// isHookSecret reports whether an object is a Secret that the hooks need.
 func (p *pass) isHookSecret(id manifest.ID) bool {
 	return slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool { return plan.IsSame(secret.plan.ID, id) })
 }
 
-// verdicts are those on objects of the spec, and on others that are not as they should be.
+// verdicts returns the verdicts on objects of the spec, and on others with a problem.
 func (p *pass) verdicts() []status.Verdict {
 	verdicts := make([]status.Verdict, 0, len(p.objects)+len(p.leaving))
 	for _, o := range p.objects {
@@ -125,8 +124,8 @@ func (p *pass) verdicts() []status.Verdict {
 	return verdicts
 }
 
-// progress is the result of a phase: the pass goes on, or ends, and is made again after a
-// time; 0: not before an event.
+// progress is the result of a phase. The pass continues, or it ends and runs again after a time,
+// where 0 means at the next event.
 type progress struct {
 	ended bool
 	again time.Duration
@@ -135,16 +134,16 @@ type progress struct {
 func goOn() progress                       { return progress{} }
 func endWith(again time.Duration) progress { return progress{ended: true, again: again} }
 
-// draftOf returns a working copy of an Application. Lists and maps in it are replaced, never
-// changed, but for the conditions, which are its own.
+// draftOf returns a working copy of an Application. Its lists and maps may be replaced, but not
+// changed. Only the conditions are a deep copy.
 func draftOf(stored *application.Application) *application.Application {
 	draft := *stored
 	draft.Status.Conditions = slices.Clone(stored.Status.Conditions)
 	return &draft
 }
 
-// stayingOf returns a working copy of an Application that stays: it is asked anew once it is
-// to go. What it has said of its work counts for as long as it has the hook.
+// stayingOf returns a working copy of an Application that stays. When it has to leave, it is asked
+// again. Its report that its work is done counts while it has the hook.
 func stayingOf(stored *application.Application) *application.Application {
 	app := draftOf(stored)
 	app.Hooks.Shutdown = nil

@@ -11,7 +11,7 @@ type phase interface {
 	run(ctx context.Context, p *pass) (progress, error)
 }
 
-// phases are those of an Application that is to be here, in their order.
+// phases lists the phases of an Application that belongs to this cluster, in order.
 func (r *Reconciler) phases() []phase {
 	return []phase{
 		r.completePhase(),
@@ -21,8 +21,8 @@ func (r *Reconciler) phases() []phase {
 		observePhase{r.Observers, r.conclusion()},
 		comparePhase{r.Observers, r.residence()},
 		claimPhase{r.hub()},
-		actPhase{r.hub(), r.Kinds, r.Secrets, r.Report},
-		recordPhase{r.conclusion(), &r.histories, r.Report},
+		actPhase{r.hub(), r.Kinds, r.Secrets, r.Report, r.Slots},
+		recordPhase{r.conclusion(), &r.turns, r.Report},
 	}
 }
 

@@ -14,34 +14,36 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// Namespaces say where the objects of Applications are on the target. The agent has them
-// from its administrator, and never from the hub.
+// Namespaces decide where the objects of Applications are on the target. The agent has them from
+// its administrator, never from the hub.
 type Namespaces struct {
-	// Map has the namespaces on the target by those on the hub; one that it does not have
-	// is the same on both.
+	// Map leads from a namespace on the hub to one on the target. A namespace that it omits has the
+	// same name on both.
 	Map map[string]string
-	// Allowed are those on the target where objects may be; none means all.
+	// Allowed are the namespaces of the target where objects may be. An empty list allows all.
 	Allowed []string
 }
 
-// Of returns the namespace on the target of an Application's on the hub.
+// Of returns the namespace on the target for an Application's namespace on the hub.
 func (n Namespaces) Of(hub string) string { return cmp.Or(n.Map[hub], hub) }
 
 func (n Namespaces) allow(target string) bool {
 	return target == "" || len(n.Allowed) == 0 || slices.Contains(n.Allowed, target)
 }
 
-// residence is where the objects of Applications are on this target, and who writes them.
+// residence decides where the objects of Applications are on this target, and which account writes
+// them.
 type residence struct {
 	cluster        string
 	scope          mutate.Scope
 	namespaces     Namespaces
 	requireAccount bool
-	// target identifies the target, whatever its name; nil: not known.
+	// target identifies the target, independently of its name. It is nil if that is not known.
 	target func() types.UID
 }
 
-// accountOf returns who writes the objects of the Application: the zero value is the agent.
+// accountOf returns the account that writes the objects of the Application. The zero value is the
+// agent.
 func (r residence) accountOf(app *application.Application) Account {
 	name := mutate.Accounts{Required: r.requireAccount}.For(app.ServiceAccount)
 	if name == "" {
@@ -50,7 +52,7 @@ func (r residence) accountOf(app *application.Application) Account {
 	return Account{Namespace: r.namespaces.Of(app.Namespace), Name: name}
 }
 
-// confine returns where the objects of the Application may be; the error is ErrRefused.
+// confine returns the places of the objects. The error is ErrRefused if an object may not be there.
 func (r residence) confine(app *application.Application, objects []mutate.Object) ([]manifest.Ref, error) {
 	home := mutate.Home{Hub: app.Namespace, Target: r.namespaces.Of(app.Namespace), Account: r.accountOf(app) != Account{}}
 	refs, refusals := r.scope.Confine(home, objects)
@@ -59,7 +61,7 @@ func (r residence) confine(app *application.Application, objects []mutate.Object
 	}
 	for _, ref := range refs {
 		if !r.namespaces.allow(ref.Namespace) {
-			return nil, fmt.Errorf("%w: %s is in namespace %q, which is none of those of cluster %s where this agent acts: move the Application to another cluster or namespace",
+			return nil, fmt.Errorf("%w: %s is in namespace %q, where this agent of cluster %s does not act: move the Application to another cluster or namespace",
 				plan.ErrRefused, ref, ref.Namespace, r.cluster)
 		}
 	}
@@ -71,12 +73,12 @@ func (r residence) reaches(app *application.Application, namespace string) bool 
 	return r.scope == mutate.ClusterScope || namespace == r.namespaces.Of(app.Namespace)
 }
 
-// namespaceMark stands in the identity of a target between its UID and the namespace of the
-// objects, if that has another name than the Application's.
+// namespaceMark separates the UID of a target from the namespace of the objects in an identity. It
+// is used if that namespace differs from the Application's.
 const namespaceMark = "/"
 
-// identityFor identifies the cluster and namespace where the objects of an Application are,
-// whatever they are called; empty if that is not known.
+// identityFor identifies the cluster and namespace of an Application's objects, independently of
+// their names. It returns "" if they are not known.
 func (r residence) identityFor(app *application.Application) types.UID {
 	if r.target == nil {
 		return ""
@@ -88,15 +90,15 @@ func (r residence) identityFor(app *application.Application) types.UID {
 	return target
 }
 
-// isHere reports whether an identity is of this target, by whatever name: to delete there
-// what a former cluster holds would delete it where the Application was moved to.
+// isHere reports whether an identity is of this target, under any name. A deletion of the former
+// cluster's objects would then delete those at the new place.
 func (r residence) isHere(identity types.UID) bool {
 	uid, _, _ := strings.Cut(string(identity), namespaceMark)
 	return r.target != nil && uid != "" && uid == string(r.target())
 }
 
-// apart returns the objects that an Application holds here and that are not where it was
-// moved to, though that is the same target: its agent has them in another namespace.
+// apart returns the objects that an Application has here, outside its new place on this same
+// target. The other agent of this target uses another namespace.
 func (r residence) apart(app *application.Application) []manifest.ID {
 	here := r.namespaces.Of(app.Namespace)
 	_, there, mapped := strings.Cut(string(app.Status.Target), namespaceMark)

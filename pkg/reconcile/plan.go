@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// planPhase computes what the Application wants of each object, and where the target has it.
+// planPhase computes each desired object, and locates it on the target.
 type planPhase struct {
 	kinds        Kinds
 	secrets      Secrets
@@ -30,7 +30,7 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	}
 	p.setting = s.settingOf(p)
 	if p.memory.spec != p.spec {
-		p.memory.makePeace() // about another spec: perhaps the field is not observed any more
+		p.memory.makePeace() // with a new spec, a contended field may be unobserved
 	}
 	wanted := p.memory.plan.Secrets()
 	for i := range planned {
@@ -46,7 +46,7 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	return goOn(), nil
 }
 
-// settingOf is what the objects of the pass have in common.
+// settingOf returns the common inputs for the objects of the pass.
 func (s planPhase) settingOf(p *pass) *setting {
 	former := p.app.Status.ObservedSpec
 	isNew := former != p.spec
@@ -58,8 +58,8 @@ func (s planPhase) settingOf(p *pass) *setting {
 	}
 }
 
-// plan returns the objects at their places, those of the hooks last. It takes the cached
-// plan if that was computed from the same.
+// plan returns the located objects, with the Secrets of the hooks last. It uses the cached plan if
+// its inputs are unchanged.
 func (s planPhase) plan(p *pass) ([]plan.Object, error) {
 	wanted, err := p.memory.plan.Of(p.app)
 	switch {
@@ -82,15 +82,15 @@ func (s planPhase) plan(p *pass) ([]plan.Object, error) {
 	return objects, nil
 }
 
-// locate finds where the target serves the objects, and puts them where they may be. One
-// whose kind is not served does not delay the others.
+// locate finds where the target serves the objects, and checks whether they may be there. A kind
+// that is not served does not delay the others.
 func (s planPhase) locate(app *application.Application, objects []plan.Object) error {
 	var served []*plan.Object
 	var found []mutate.Object
 	for i := range objects {
 		at, err := s.kinds.Locate(app.NamespacedName, objects[i].ID)
 		if err != nil {
-			err = fmt.Errorf("find the resource of %s: %w", objects[i].ID, err)
+			err = fmt.Errorf("cannot find the resource of %s: %w", objects[i].ID, err)
 		}
 		if apierror.IsUnanswered(err) {
 			return err

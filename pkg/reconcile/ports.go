@@ -14,29 +14,29 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// Applications is where the Applications are stored.
+// Applications stores the Applications.
 type Applications interface {
-	// Get returns the Application, never one older than what Update has written, or nil if
-	// there is none.
+	// Get returns the Application, or nil if there is none. It never returns an older version than
+	// the last one that Update wrote.
 	Get(ctx context.Context, name types.NamespacedName) (*application.Application, error)
-	// Update stores what belongs to the agent, if it differs from what is stored. It
-	// returns a conflict if another client has written meanwhile.
+	// Update stores the agent's part of the Application if it differs from the stored one. It
+	// returns a conflict if another client wrote in the meantime.
 	Update(ctx context.Context, app *application.Application) error
 	// Delete deletes the Application, as a user would.
 	Delete(ctx context.Context, app *application.Application) error
 }
 
-// Cluster is where the objects of the Applications live.
+// Cluster has the objects of the Applications.
 type Cluster interface {
 	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
 	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
 	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (remaining map[string]any, err error)
 }
 
-// Clusters returns the cluster as an account acts there.
+// Clusters returns the cluster for an account.
 type Clusters interface {
-	// As returns the cluster whose writer is the account, the agent itself for the zero
-	// value. The error is ErrNoAccount if there is no such account.
+	// As returns the cluster, written as the account. The zero value is the agent itself. The error
+	// is ErrNoAccount if the account does not exist.
 	As(ctx context.Context, account Account) (Cluster, error)
 }
 
@@ -54,37 +54,36 @@ type Observers interface {
 	Stop(owner observer.Owner)
 }
 
-// Kinds finds where the target serves a kind. For the error of a kind that it does not
-// serve, meta.IsNoMatchError holds; the Application is notified when that may have changed.
+// Kinds locates kinds on the target. For a kind that the target does not serve, meta.IsNoMatchError
+// holds for the error. Kinds notifies the Application when that may have changed.
 type Kinds interface {
 	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
 }
 
 // Sources fetches the sources behind the URLs of Applications, and translates them.
 type Sources interface {
-	// Translate returns the resources of a template or an archive behind a URL. The error
-	// is ErrTranslation if the source is not legal, ErrSource if a rule forbids to fetch it
-	// or to use it.
+	// Translate returns the resources of a template or archive behind a URL. The error is
+	// ErrTranslation for an invalid source, and ErrSource if a rule forbids to fetch or use it.
 	Translate(ctx context.Context, source application.Source) ([]any, error)
 }
 
-// ErrTranslation is the error of a template or an archive that is not legal.
+// ErrTranslation is the error of an invalid template or archive.
 var ErrTranslation = errors.New("it cannot be translated")
 
-// ErrSource is the error of a URL that must not be fetched, or whose content must not be
-// used: it has another digest, or is too large.
+// ErrSource is the error of a URL that must not be fetched, or whose content must not be used. Such
+// a content has another digest, or is too large.
 var ErrSource = errors.New("it is not taken")
 
 // Secrets makes the values of the Secrets of hooks.
 type Secrets interface {
-	// Data returns the data of the Secret with the token of a hook, or of that with its
-	// certificates. It keeps former values that are still good; nil is none.
+	// Data returns the data of the Secret with the token of a hook, or of the Secret with its
+	// certificates. It keeps former values that are still valid. former is nil if there are none.
 	Data(app types.NamespacedName, uid types.UID, hook application.Hook, certs bool, former map[string][]byte) (map[string][]byte, error)
 }
 
 // Shutdowns asks Applications to shut down.
 type Shutdowns interface {
-	// Call asks the Service of an Application, on the target, and waits only for its answer.
+	// Call calls the Service of an Application on the target, and waits only for its answer.
 	Call(ctx context.Context, service manifest.Ref, port int32) error
 }
 
@@ -93,6 +92,6 @@ type ShutdownDefaults struct {
 	// GraceTime bounds one attempt.
 	GraceTime time.Duration
 	Strategy  application.ShutdownStrategy
-	// Retries are the attempts after the first one.
+	// Retries is the number of attempts after the first one.
 	Retries int
 }

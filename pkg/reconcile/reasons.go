@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,20 +16,20 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// slowRetry is how often the loop tries again what a person or another controller has to
-// bring about, of which no event tells.
+// slowRetry is the interval for failures that a person or another controller has to resolve, when
+// no event reports that.
 const slowRetry = time.Minute
 
 // errForeign is the error of an object that belongs to no Application.
 var errForeign = errors.New("the object exists and does not belong to this Application")
 
-// ownedError is the error of an object that is another Application's.
+// ownedError is the error of an object that belongs to another Application.
 type ownedError struct{ owner string }
 
 func (e ownedError) Error() string { return "the object belongs to the Application " + e.owner }
 
 // errUnclaimed is the error of an object that cannot be created now.
-var errUnclaimed = errors.New("the hub does not answer, and has to take note of an object before it is created: it is tried again")
+var errUnclaimed = errors.New("the hub does not answer, and must record an object before it is created: it is tried again")
 
 var (
 	errNoHooks = fmt.Errorf("%w: annotation %s: this agent has no endpoint for hooks: leave it out, or have an administrator install the hooks (overlays/hooks)",
@@ -37,7 +38,35 @@ var (
 		plan.ErrRefused)
 )
 
-// reasonOf returns the reason of a verdict on an error.
+// stated is an error that the status of the Application states.
+type stated struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (s stated) Unwrap() error { return s.error }
+
+// Stated marks an error as one that the status of the Application states, nil as nil.
+func Stated(err error) error {
+	if err == nil {
+		return nil
+	}
+	return stated{err}
+}
+
+// IsStated reports whether the status of the Application states the whole error, so that its user
+// can act on it. Others are for the administrator of the agent.
+func IsStated(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case stated:
+		return true
+	case interface{ Unwrap() error }:
+		return IsStated(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !IsStated(part) })
+	}
+	return false
+}
+
+// reasonOf returns the reason for an error.
 func reasonOf(err error) string {
 	var owned ownedError
 	switch {
@@ -61,7 +90,7 @@ func reasonOf(err error) string {
 	return status.Error
 }
 
-// verdictOn is the verdict on an error, which says how it is tried again.
+// verdictOn returns the verdict on an error, with the time of the next try.
 func verdictOn(err error, now time.Time) status.Verdict {
 	failed := status.Failed(reasonOf(err), err)
 	reason, _ := status.Of(failed.Reason)

@@ -14,14 +14,14 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// said is a condition as the tables of the package have it, without what it means.
+// said is a condition of the package's tables, without its meaning.
 type said struct {
 	condition string
 	status    metav1.ConditionStatus
 	reason    string
 }
 
-// inTables are all that may be said.
+// inTables returns all conditions of the tables.
 func inTables() []said {
 	var all []said
 	for _, one := range status.Conditions() {
@@ -30,10 +30,10 @@ func inTables() []said {
 	return all
 }
 
-// heard is what the loop has said in all the tests of this package.
+// heard holds the conditions that the loop has set in all tests of this package.
 var heard sync.Map
 
-// hear fails for what is not in the tables.
+// hear returns an error for a condition that is not in the tables.
 func hear(conditions []metav1.Condition) error {
 	for _, condition := range conditions {
 		one := said{condition.Type, condition.Status, condition.Reason}
@@ -45,17 +45,17 @@ func hear(conditions []metav1.Condition) error {
 	return nil
 }
 
-// unheard are those of the tables that nobody has said. None of them can be left out of
-// the reference, and none that cannot be said belongs there. That there is no room is
-// said by the codec, which has tests of its own.
+// unheard returns the conditions of the tables that no test has set. The reference must list
+// every condition, and only conditions that occur. The codec reports the lack of room, and has
+// tests of its own.
 func unheard() []said {
 	return slices.DeleteFunc(inTables(), func(one said) bool {
 		_, ok := heard.Load(one)
-		return ok || one.condition == application.TooLargeCondition
+		return ok || one.condition == application.StatusTruncatedCondition
 	})
 }
 
-// A run of some tests hears some of them.
+// A run of selected tests sets only some conditions.
 func isWholeRun() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
 		if chosen := flag.Lookup(name); chosen != nil && chosen.Value.String() != "" {

@@ -13,35 +13,35 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// conflictDelay is how long to wait until the cache has the version that was in the way.
+// conflictDelay is the wait until the cache has the version that caused the conflict.
 const conflictDelay = 100 * time.Millisecond
 
-// Reconcile brings the cluster to what the Application says. The text of its error repeats
-// nothing of what an API server says of an object's values.
+// Reconcile makes the cluster match the Application. Its error does not repeat what an API server
+// says about an object's values.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, request.NamespacedName)
 	switch {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil // another client was faster: look again
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil // another client wrote first
 	case err != nil:
 		return ctrl.Result{}, apierror.Scrub(err)
 	}
 	return result, nil
 }
 
-// reconcile reads the Application and finds out what it is to do: to leave this cluster, to
-// be deleted, to be left alone, or to be here.
+// reconcile reads the Application and decides: leave this cluster, delete, suspend, or run the
+// phases.
 func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (ctrl.Result, error) {
-	stored, err := r.read(ctx, name)
-	if stored == nil || err != nil {
+	published, err := r.read(ctx, name)
+	if published == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	if !stored.IsCurrent() {
+	if !published.IsCurrent() {
 		r.Observers.Stop(name)
-		return r.departure(stored, r.memories.reset(stored)).leave(ctx)
+		return r.departure(published, r.memories.reset(published)).leave(ctx)
 	}
-	known := r.memories.of(stored)
-	stored = known.recall(stored)
+	known := r.memories.of(published)
+	stored := known.recall(published)
 	switch damaged := damages(stored, r.ClusterName); {
 	case damaged != nil:
 		r.Observers.Stop(name)
@@ -60,5 +60,5 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		known.spec = "" // events are missed from now on
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
-	return r.ensure(ctx, newPass(stored, known, r.ClusterName))
+	return r.ensure(ctx, newPass(published, stored, known, r.ClusterName))
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -15,45 +17,52 @@ import (
 
 // Reconciler reconciles the Applications of one cluster.
 type Reconciler struct {
-	// ClusterName is the target cluster; Applications of others are left alone.
+	// ClusterName is the target cluster. The reconciler ignores Applications of other clusters.
 	ClusterName string
-	// Scope is how far an Application may reach.
+	// Scope limits how far an Application may reach.
 	Scope        mutate.Scope
 	Applications Applications
 	Clusters     Clusters
 	Observers    Observers
 	Kinds        Kinds
-	// Target identifies the target, whatever its name: the UID of its namespace
-	// kube-system. nil: not known.
+	// Target identifies the target independently of its name: the UID of its namespace kube-system.
+	// Target is nil if that is not known.
 	Target func() types.UID
-	// RequireAccount has a service account of the Application's namespace on the target
-	// write everything there: application.DefaultServiceAccount if it names none.
+	// RequireAccount makes the reconciler write everything as a service account of the
+	// Application's namespace on the target. Without a name in the Application, that is
+	// application.DefaultServiceAccount.
 	RequireAccount bool
-	// Namespaces are where the objects of Applications are on the target.
+	// Namespaces decide where the objects of Applications are on the target.
 	Namespaces Namespaces
-	// Secrets makes the values of the Secrets of hooks; nil: Applications with hooks are
-	// refused.
+	// Secrets makes the values of the Secrets of hooks. If nil, the reconciler refuses Applications
+	// with hooks.
 	Secrets Secrets
-	// Shutdowns asks Applications to shut down; nil: none is asked.
+	// Shutdowns asks Applications to shut down. If nil, none is asked.
 	Shutdowns        Shutdowns
 	ShutdownDefaults ShutdownDefaults
-	// Sources fetches URL sources; nil: Applications that name one are refused.
+	// Sources fetches URL sources. If nil, the reconciler refuses Applications with a URL source.
 	Sources Sources
-	// FieldManager is our own name in managedFields.
+	// FieldManager is the agent's own name in managedFields.
 	FieldManager string
-	// MaxHold bounds a hold on one object, from when it was first seen.
+	// MaxHold bounds a hold on one object, from the first time that the agent sees it.
 	MaxHold time.Duration
-	// Report receives everything that was done.
+	// Slots bounds the objects that all passes together write at the same time, beyond one for each
+	// pass. If nil, each pass writes one object after the other.
+	Slots *semaphore.Weighted
+	// Report receives every action. Passes call it concurrently.
 	Report func(*application.Application, status.Outcome)
-	Now    func() time.Time
+	// Failing receives the condition Reconciled of an Application that begins to fail, fails for
+	// another reason, or no longer fails (then the status is True). It may be nil.
+	Failing func(*application.Application, metav1.Condition)
+	Now     func() time.Time
 
-	memories  memories
-	outage    pacing.Outage // of the hub
-	histories pacing.Turns
+	memories memories
+	outage   pacing.Outage // of the hub
+	turns    pacing.Turns
 }
 
-// read returns the stored Application, nil if there is none that is ours to touch. It forgets
-// one that is gone.
+// read returns the stored Application, or nil if this reconciler must not act on it. It forgets a
+// deleted Application.
 func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
 	app, err := r.Applications.Get(ctx, name)
 	switch {
@@ -72,8 +81,8 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*appl
 	return app, nil
 }
 
-// damages returns the errors of the documents without which nothing can be done: what is
-// held, and what is desired beyond the spec. Others are written anew.
+// damages returns the errors of the indispensable documents: the inventory and the learned values.
+// The agent writes all others again.
 func damages(app *application.Application, cluster string) error {
 	found := app.Damaged[application.InventoryKey(app.Holder)]
 	if err := app.Damaged[application.LearnedKey]; err != nil && app.Status.ClusterName() == cluster {
@@ -86,7 +95,7 @@ func isDamaged(app *application.Application, cluster string) bool {
 	return damages(app, cluster) != nil
 }
 
-func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now} }
+func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now, r.Failing} }
 
 func (r *Reconciler) residence() residence {
 	return residence{r.ClusterName, r.Scope, r.Namespaces, r.RequireAccount, r.Target}
@@ -109,7 +118,7 @@ func (r *Reconciler) departure(stored *application.Application, known *memory) d
 	}
 }
 
-// shutdown is that of a working copy; known is nil for a caller that is not the loop.
+// shutdown returns the shutdown of a working copy. known is nil for a caller outside the loop.
 func (r *Reconciler) shutdown(app *application.Application, known *memory) shutdown {
 	return shutdown{
 		app: app, memory: known, hub: r.hub(), defaults: r.ShutdownDefaults, report: r.Report,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -16,11 +17,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// recordPhase writes what is known now (step 7), and says when to look again. It writes nothing
-// if that is stored already.
+// recordPhase writes the results of the pass (step 7), and decides when to look again. It writes
+// nothing if they are already stored.
 type recordPhase struct {
 	conclusion conclusion
-	histories  *pacing.Turns
+	turns      *pacing.Turns
 	report     func(*application.Application, status.Outcome)
 }
 
@@ -31,12 +32,13 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	known.spec, known.recorded = p.spec, true
 
 	failure := failuresOf(p)
-	if p.hasReverted && known.pending.Load() == nil {
-		known.writes.Queue(r.histories, now)
+	urgency := pacing.Urgent
+	if !known.writes.IsFirst() {
+		urgency = status.UrgencyOf(p.published, app)
 	}
-	due := known.writes.Delay(app.Status, now)
+	due := known.writes.Delay(urgency, r.turns, now)
 	switch rest := r.conclusion.hub.outage.Reserve(now); {
-	case rest > 0: // all Applications would wait for the hub
+	case rest > 0: // otherwise all Applications would wait for the hub
 		known.pending.Store(app)
 		return endWith(wakeAfter(p, rest)), failure
 	case failure == nil && due > 0 && !mustWrite(p):
@@ -47,21 +49,21 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	err := r.conclusion.hub.update(ctx, app, known)
 	switch {
 	case err != nil:
-		// The target is as this says, and nothing else says so: of a spec that was replaced
-		// meanwhile, too. It is written as soon as it can be.
+		// Only this working copy describes the target, even if its spec has been replaced in the
+		// meantime. It is written as soon as possible.
 		known.pending.Store(app)
 		known.writes.RecordFailure()
 	case app.Version != before:
-		known.writes.RecordWrite(app.Status, r.conclusion.hub.now())
+		known.writes.RecordWrite(urgency, r.conclusion.hub.now())
 		recordPublished(p)
 	default:
-		known.writes.RecordStored(app.Status)
+		known.writes.RecordStored()
 		recordPublished(p)
 	}
 	return endWith(wakeAfter(p, 0)), errors.Join(failure, err)
 }
 
-// describe has the working copy say what the pass found.
+// describe records the findings of the pass in the working copy.
 func (r recordPhase) describe(p *pass) {
 	app := p.app
 	app.Inventory = inventoryOf(p)
@@ -88,8 +90,8 @@ func findingsOf(p *pass) status.Findings {
 	return found
 }
 
-// objectsOf is what the status says of single objects: those of the spec come first among
-// the verdicts.
+// objectsOf returns the status of each object. The verdicts on objects of the spec are first in the
+// list.
 func objectsOf(p *pass, verdicts []status.Verdict) []application.ObjectStatus {
 	objects := make([]application.ObjectStatus, 0, len(verdicts))
 	for i, v := range verdicts {
@@ -98,14 +100,18 @@ func objectsOf(p *pass, verdicts []status.Verdict) []application.ObjectStatus {
 			object.Fields = append(object.Fields, path.String())
 		}
 		if i < len(p.objects) {
-			object.Health, object.Hold = string(cmp.Or(p.objects[i].summary().Status, "NotFound")), p.objects[i].hold
+			found := p.objects[i].summary().Health
+			object.Health, object.Hold = string(cmp.Or(found.Status, "NotFound")), p.objects[i].hold
+			if v.Reason == "" && found.Status != health.StatusCurrent {
+				object.Message = found.Message
+			}
 		}
 		objects = append(objects, object)
 	}
 	return objects
 }
 
-// servicesOf are the addresses of the Services.
+// servicesOf returns the addresses of the Services.
 func servicesOf(p *pass) map[string]string {
 	var addresses map[string]string
 	for _, o := range p.objects {
@@ -119,24 +125,33 @@ func servicesOf(p *pass) map[string]string {
 	return addresses
 }
 
-// mustWrite reports whether the write has what must not be lost with this process.
+// mustWrite reports whether the working copy has facts that this process must not lose.
 func mustWrite(p *pass) bool {
 	return p.setting.isNewSpec || !maps.Equal(p.app.Hooks.Tokens, p.stored.Hooks.Tokens)
 }
 
 func failuresOf(p *pass) error {
-	failures := []error{p.failure}
+	failures := []error{Stated(p.failure)}
 	for _, secret := range p.secrets {
-		failures = append(failures, secret.verdict.Err)
+		failures = append(failures, reported(secret.verdict))
 	}
 	for _, o := range p.objects {
-		failures = append(failures, o.verdict.Err)
+		failures = append(failures, reported(o.verdict))
 	}
 	return errors.Join(failures...)
 }
 
-// wakeAfter is when to look again without an event: when a hold or a pause ends, a fight is
-// forgotten, a deletion may be done, or a write is due; 0 is never.
+// reported returns the error of a verdict that the status has. It is [Stated], unless the
+// administrator of the agent has to see it.
+func reported(v status.Verdict) error {
+	if v.Reason == status.Error {
+		return v.Err
+	}
+	return Stated(v.Err)
+}
+
+// wakeAfter returns when to look again without an event, 0 for never. It is the time when a hold or
+// a pause ends, a fight is forgotten, a deletion may be complete, or a write is due.
 func wakeAfter(p *pass, due time.Duration) time.Duration {
 	soonest := due
 	consider := func(at time.Time) {

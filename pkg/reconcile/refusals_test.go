@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// song has a field that can be changed, and one that perhaps cannot.
+// song returns a song with one mutable field, and one that may be immutable.
 func song(fixed, free string) string {
 	return fmt.Sprintf(`{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: %q, free: %q}}`, fixed, free)
 }
@@ -31,7 +31,7 @@ func refuse(path ...string) error {
 	return apierrors.NewInvalid(gvr.GroupKind{Group: "example.com", Kind: "Song"}, "aria", refused)
 }
 
-// immutable has the API server take no other value at the path.
+// immutable returns the validation of an API server that accepts no change at the path.
 func immutable(path ...string) func(before, after map[string]any) error {
 	return func(before, after map[string]any) error {
 		if before == nil {
@@ -46,8 +46,8 @@ func immutable(path ...string) func(before, after map[string]any) error {
 	}
 }
 
-// checkRefusedRestart: an agent that knows nothing asks as often as the first
-// one did, is refused, and writes nothing.
+// checkRefusedRestart checks that a new agent tries as often as the first one, is refused, and
+// writes nothing.
 func (w *world) checkRefusedRestart(t *testing.T, most int) {
 	t.Helper()
 	w.restart()
@@ -63,22 +63,21 @@ func (w *world) checkRefusedRestart(t *testing.T, most int) {
 	}
 }
 
-// A field that cannot be changed is left as it is, the others are mended, in at
-// most three tries; and then nothing is tried until the spec or the live value
-// is another.
+// An immutable field stays unchanged, and the others are repaired, in at most three tries.
+// Then nothing is tried until the spec or the live value changes.
 func TestAnImmutableField(t *testing.T) {
-	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria; FieldValueInvalid at spec.fixed" + unlessCorrected
+	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria: spec.fixed: Invalid value" + unlessCorrected
 	w := running(t, song("1", "1"), "")
 	w.admit = immutable("spec", "fixed")
 	w.respec(song("2", "2"), "")
-	w.mustReconcile(t) // no error, no other time
+	w.mustReconcile(t) // no error, and no next pass
 	w.checkTouches(t,
 		"Patch Song aria replace /spec/fixed replace /spec/free",
 		"Patch Song aria replace /spec/free",
 	)
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
-	w.checkCondition(t, application.StalledCondition, "Invalid", message)
-	w.checkCondition(t, application.DriftedCondition, "Invalid", message)
+	w.checkCondition(t, application.StalledCondition, "Invalid", "example.com/v1 Song demo/aria: spec.fixed")
+	w.checkCondition(t, application.DriftedCondition, "Invalid", "example.com/v1 Song demo/aria: spec.fixed")
 	w.checkQuiet(t)
 	w.checkRefusedRestart(t, 1)
 
@@ -90,7 +89,7 @@ func TestAnImmutableField(t *testing.T) {
 	w.forget()
 	w.somebody(t, "somebody", "Song aria", "3", "spec", "fixed")
 	w.mustReconcile(t)
-	w.checkTouches(t, "Patch Song aria replace /spec/fixed") // of another value, another try
+	w.checkTouches(t, "Patch Song aria replace /spec/fixed") // another value, another try
 	w.checkQuiet(t)
 
 	w.respec(song("4", "2"), "")
@@ -98,13 +97,13 @@ func TestAnImmutableField(t *testing.T) {
 	w.checkTouches(t, "Patch Song aria replace /spec/fixed")
 	w.checkQuiet(t)
 
-	w.respec(song("3", "2"), "") // as it is
+	w.respec(song("3", "2"), "") // as on the server
 	w.mustRest(t)
 	w.checkTouches(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An API server that names its complaints one at a time is asked three times.
+// An API server that reports one complaint at a time gets three tries.
 func TestManyRefusals(t *testing.T) {
 	const songs = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: %[1]q, b: %[1]q, c: %[1]q, d: %[1]q, e: %[1]q}}`
 	w := running(t, fmt.Sprintf(songs, "1"), "")
@@ -125,7 +124,7 @@ func TestManyRefusals(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// A refusal that names no field, or none that we write, is of the whole patch.
+// A refusal that names no field, or none that we write, covers the whole patch.
 func TestARefusalWithoutFields(t *testing.T) {
 	cases := []struct {
 		name string
@@ -150,7 +149,7 @@ func TestARefusalWithoutFields(t *testing.T) {
 	}
 }
 
-// A cause that names an object names all that was written in it.
+// A cause that names an object covers all fields that were written in it.
 func TestARefusalOfAnObject(t *testing.T) {
 	w := running(t, `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: {c: "1", d: "1"}, b: "1"}}`, "")
 	w.admit = func(before, after map[string]any) error {
@@ -168,15 +167,15 @@ func TestARefusalOfAnObject(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// What cannot be created is not tried again before the spec is another.
+// A refused creation is not tried again until the spec changes.
 func TestARefusedCreation(t *testing.T) {
 	w := newWorld(t, song("1", "1"), "")
 	w.admit = func(_, _ map[string]any) error { return refuse("spec", "fixed") }
 	w.mustReconcile(t)
 	w.checkTouches(t, "Create Song aria")
-	const message = "example.com/v1 Song demo/aria: Invalid: Song aria; FieldValueInvalid at spec.fixed" + unlessCorrected
+	const message = "example.com/v1 Song demo/aria: Invalid: Song aria: spec.fixed: Invalid value" + unlessCorrected
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
-	w.checkCondition(t, application.StalledCondition, "Invalid", message)
+	w.checkCondition(t, application.StalledCondition, "Invalid", "example.com/v1 Song demo/aria")
 	w.checkQuiet(t)
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
 	w.checkRefusedRestart(t, 1)
@@ -199,7 +198,7 @@ func service(kind, policy string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: %s, ipFamilyPolicy: %s, ports: [{port: 80}]}}`, kind, policy)
 }
 
-// noNodePorts has the API server refuse the node port of a ClusterIP.
+// noNodePorts is the validation of an API server that refuses the node port of a ClusterIP.
 func noNodePorts(_, after map[string]any) error {
 	kind, _, _ := unstructured.NestedString(after, "spec", "type")
 	ports, _, _ := unstructured.NestedSlice(after, "spec", "ports")
@@ -211,8 +210,8 @@ func noNodePorts(_, after map[string]any) error {
 	})
 }
 
-// A value that was learned from the API server, and that it will not have any
-// more, is forgotten: a NodePort becomes a ClusterIP in one pass.
+// A learned value that the API server refuses is forgotten: a NodePort becomes a ClusterIP in
+// one pass.
 func TestARefusedLearnedValue(t *testing.T) {
 	cases := []struct {
 		name, policy string
@@ -252,7 +251,7 @@ func TestARefusedLearnedValue(t *testing.T) {
 	}
 }
 
-// A webhook on the target that says no has another code: that is tried again.
+// A refusal by a webhook of the target has another code, and is tried again.
 func TestDeniedByAWebhook(t *testing.T) {
 	w := running(t, song("1", "1"), "")
 	w.admit = func(_, _ map[string]any) error { return apierrors.NewForbidden(resource, "aria", errors.New(secret)) }
@@ -263,8 +262,8 @@ func TestDeniedByAWebhook(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Forbidden")
 }
 
-// namedPorts is what an API server says of a Service's ports: more than one need
-// names, and each its own.
+// namedPorts is an API server's validation of Service ports: several ports need names, each
+// its own.
 func namedPorts(_, after map[string]any) error {
 	ports, _, err := unstructured.NestedSlice(after, "spec", "ports")
 	names := map[string]bool{}
@@ -278,8 +277,8 @@ func namedPorts(_, after map[string]any) error {
 	return nil
 }
 
-// Somebody gives an observed port another number, where there may be more than one:
-// beside it there is no place for the one of the manifest.
+// Another client changes the number of an observed port. Several ports are allowed, but the
+// API server refuses the manifest's port beside it.
 func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 	const bounds = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}"
 	cases := []struct {
@@ -308,7 +307,7 @@ func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 	}
 }
 
-// If that is refused, too, nothing is taken away, and the refusal is told as any other.
+// If that is refused, too, no element is removed, and the refusal is reported like any other.
 func TestAnElementThatIsRefusedAnyway(t *testing.T) {
 	const service = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: %s}}"
 	w := running(t, fmt.Sprintf(service, "[{port: 80}]"), fmt.Sprintf(service, "[{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}]"))

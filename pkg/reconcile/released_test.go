@@ -21,9 +21,9 @@ const (
 	release = "Patch Deployment web remove /spec/template/spec/containers/0/securityContext remove /spec/template/spec/hostNetwork"
 )
 
-// Who deletes "privileged: true" from a manifest does not want it to stay: what
-// left the spec is removed, once, if it is still as we have set it. Whatever
-// comes between, it is not lost.
+// A user who deletes "privileged: true" from a manifest expects its removal. A field that was
+// removed from the spec is removed once, if it still has our value. Failures in between do not
+// prevent that.
 func TestReleased(t *testing.T) {
 	cases := []struct {
 		name string
@@ -91,7 +91,7 @@ func TestReleased(t *testing.T) {
 			w.checkQuiet(t)
 			w.checkSilentRestart(t)
 
-			// Whoever brings it back has it: it is not observed any more.
+			// A client that sets it again keeps it: the field is no longer observed.
 			w.somebody(t, "somebody", "Deployment web", true, "spec", "template", "spec", "hostPID")
 			w.stale["Deployment web"] = true
 			w.checkPass(t)
@@ -99,10 +99,10 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// unread: of another revision, the observers have not looked at it.
+// unread makes the observation stale: the observers have not read this revision.
 func (w *world) unread() { w.stale["Deployment web"] = true }
 
-// fails is a pass in which nothing may be written to the target.
+// fails runs a pass in which all writes to the target fail.
 func (w *world) fails(t *testing.T) {
 	t.Helper()
 	w.admit = func(_, _ map[string]any) error { return apierrors.NewForbidden(resource, "web", errors.New("no")) }
@@ -112,7 +112,7 @@ func (w *world) fails(t *testing.T) {
 	w.admit = func(_, _ map[string]any) error { return nil }
 }
 
-// It is removed together with what is changed, by one patch.
+// It is removed by the same patch that makes the changes.
 func TestReleasedWithAChange(t *testing.T) {
 	w := running(t, privileged, "")
 	w.respec(strings.Replace(plain, "main:1", "main:2", 1), "")
@@ -127,9 +127,8 @@ func TestReleasedWithAChange(t *testing.T) {
 	check.Equal[any](t, "spec of the object", want, w.objects["Deployment web"]["spec"])
 }
 
-// What has left the spec and could not be removed at once is removed later, also
-// where the observers have looked at the object meanwhile: they do not see what is
-// not observed any more.
+// A field that could not be removed at once is removed later. That holds even if the observers
+// have read the object meanwhile, because they no longer observe the field.
 func TestReleasedLater(t *testing.T) {
 	looks := func(t *testing.T, w *world) {
 		t.Helper()
@@ -182,8 +181,8 @@ func TestReleasedLater(t *testing.T) {
 	}
 }
 
-// A spec that was replaced while it was carried out was carried out all the same:
-// what it has set and its successor does not have is removed.
+// A spec that is replaced during its pass was still carried out. Fields that it has set and
+// its successor lacks are removed.
 func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
 	w := running(t, plain, "")
 	w.respec(privileged, "")
@@ -193,15 +192,15 @@ func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
 		w.admit = func(_, _ map[string]any) error { return nil }
 		return nil
 	}
-	w.checkRequeued(t) // the status could not be written
+	w.checkRequeued(t) // the status write failed
 	w.checkPass(t, release)
 	w.stale = map[string]bool{}
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
 }
 
-// Of a spec that could be carried out in part only, that part is carried out: who
-// takes it back, because something else in it was refused, takes all of it back.
+// If a spec is refused in part, the remaining part is carried out. A user who withdraws such a
+// spec withdraws all of that part.
 func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
 	const refusedInPart = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: "2", free: "1", extra: {a: "1"}, list: [{p: "1", q: "1"}]}}`
 	for _, restarted := range []bool{false, true} {

@@ -16,14 +16,14 @@ import (
 
 func deleted(w *world) { w.cm.DeletionTimestamp = &metav1.Time{Time: noon} }
 
-// disown takes the proof from an object; the label may stay.
+// disown removes the proof from an object. The label may stay.
 func disown(t *testing.T, w *world, name string) {
 	t.Helper()
 	w.change(t, name, func(live *unstructured.Unstructured) { live.SetAnnotations(nil) })
 }
 
-// A resource that left the spec leaves the cluster, if it proves to be ours, and
-// the inventory only when it is gone.
+// An object that is removed from the spec is deleted if it proves to be ours. It stays in the
+// inventory until it is gone.
 func TestRemovedFromTheSpec(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -67,8 +67,8 @@ func TestRemovedFromTheSpec(t *testing.T) {
 	}
 }
 
-// An object that left the spec and is held by a finalizer is looked at again,
-// until it is gone.
+// While a finalizer blocks the deletion of a removed object, the agent checks the object again
+// and again.
 func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.finalize(t, "Deployment web", "somebody/keeps")
@@ -82,8 +82,8 @@ func TestAHeldRemovalIsLookedAtAgain(t *testing.T) {
 	check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
 }
 
-// What the inventory says is a hint where to look: an entry that was forged
-// gives nothing without the object's own proof.
+// An entry of the inventory is only a hint: without the object's own proof, a forged entry has
+// no effect.
 func TestForgedInventory(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.objects["Service theirs"] = map[string]any{
@@ -103,7 +103,7 @@ func TestForgedInventory(t *testing.T) {
 func TestChangeOfAPIVersion(t *testing.T) {
 	w := running(t, `{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
 	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
-	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as that version serves it
+	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as the other version serves it
 	w.mustReconcile(t)
 	if slices.Contains(w.calls, "Delete Deployment web") {
 		t.Error("it was deleted")
@@ -113,7 +113,7 @@ func TestChangeOfAPIVersion(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// The Application goes when its objects are gone, not before.
+// The Application is deleted after its objects, not before.
 func TestDeletionWaits(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
@@ -139,7 +139,7 @@ func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
 	}
 }
 
-// One object that cannot be deleted does not keep the others, but the Application.
+// An object that cannot be deleted does not block the others, but it blocks the Application.
 func TestDeletionFails(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
@@ -154,8 +154,8 @@ func TestDeletionFails(t *testing.T) {
 	}
 }
 
-// What is left stays in the order in which it was created, so that a mere
-// retry writes nothing.
+// The remaining objects stay in the order of their creation, so that a mere retry writes
+// nothing.
 func TestDeletionOfSeveralFails(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
@@ -168,7 +168,7 @@ func TestDeletionOfSeveralFails(t *testing.T) {
 	w.checkCalls(t, "Stop")
 }
 
-// An Application does not take along what is not its own, nor does that hold it.
+// An Application does not delete foreign objects, and they do not block its deletion.
 func TestDeletionLeavesForeignObjects(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
@@ -181,7 +181,7 @@ func TestDeletionLeavesForeignObjects(t *testing.T) {
 	w.checkHeld(t, false)
 }
 
-// A kind that is served no more has taken its objects along.
+// The objects of a kind that is no longer served are gone.
 func TestDeletionOfAKindThatIsGone(t *testing.T) {
 	w := running(t, oneObject, "")
 	app := w.app(t)

@@ -21,22 +21,22 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// How long to wait for an object that a finalizer keeps: longer, the longer that has lasted.
+// The wait for an object with a finalizer grows with the age of the deletion.
 const (
 	leastPatience = 2 * time.Second
 	mostPatience  = time.Minute
 )
 
-// leavingObject is an object that is to go, and is not gone. The verdict is without a reason
-// while it is on its way.
+// leavingObject is an object that has to go and still exists. Its verdict has no reason while the
+// deletion proceeds.
 type leavingObject struct {
 	status.Verdict
 
-	// patience is when to look again, 0 for never.
+	// patience is the time until the next look, 0 for never.
 	patience time.Duration
 }
 
-// untouched are objects that the loop does nothing about now.
+// untouched returns objects that the loop leaves alone in this pass.
 func untouched(ids []manifest.ID) []leavingObject {
 	objects := make([]leavingObject, 0, len(ids))
 	for _, id := range ids {
@@ -51,8 +51,8 @@ func notRemoved(id manifest.ID, err error) (*leavingObject, error) {
 	return &leavingObject{status.Verdict{Object: id, Reason: reason, Message: status.Explain(reason, err)}, mostPatience}, err
 }
 
-// holdRemaining has the Application hold what is left of it. It returns when to look again,
-// and the verdicts on what is left.
+// holdRemaining sets the inventory to the remaining objects. It returns when to look again, and
+// their verdicts.
 func holdRemaining(app *application.Application, remaining []leavingObject) (patience time.Duration, verdicts []status.Verdict) {
 	patience, app.Inventory = mostPatience, nil
 	for _, object := range remaining {
@@ -64,7 +64,7 @@ func holdRemaining(app *application.Application, remaining []leavingObject) (pat
 	return patience, verdicts
 }
 
-// remover deletes objects of one Application, or releases them.
+// remover deletes or releases objects of one Application.
 type remover struct {
 	app    *application.Application
 	target Cluster
@@ -73,8 +73,8 @@ type remover struct {
 	now    func() time.Time
 }
 
-// removeHeld removes all that the Application holds, last created first, and returns what is
-// left in the order of creation.
+// removeHeld removes all objects of the inventory, the last created first. It returns the remaining
+// ones in the order of creation.
 func (r remover) removeHeld(ctx context.Context) (remaining []leavingObject, err error) {
 	ids := plan.InOrder(r.app.Inventory)
 	slices.Reverse(ids)
@@ -83,9 +83,10 @@ func (r remover) removeHeld(ctx context.Context) (remaining []leavingObject, err
 	return remaining, err
 }
 
-// removeAll removes objects one after the other, and returns those that are not gone yet.
-// One that fails does not delay the others, unless the target does not answer at all: each
-// of them would wait for an answer. Objects of a kind that is gone are gone with it.
+// removeAll removes objects one after the other, and returns those that still exist. A failure for
+// one object does not delay the others. If the target does not answer at all, removeAll stops,
+// because each request would wait for an answer. Objects of a kind that no longer exists are gone
+// with it.
 func (r remover) removeAll(ctx context.Context, ids []manifest.ID) (remaining []leavingObject, err error) {
 	var failures []error
 	for i, id := range ids {
@@ -111,7 +112,7 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 		return nil, nil
 	}
 	if err != nil {
-		return notRemoved(id, fmt.Errorf("find the resource of %s: %w", id, err))
+		return notRemoved(id, fmt.Errorf("cannot find the resource of %s: %w", id, err))
 	}
 	ref := object.Ref
 	ref.ID = id
@@ -132,9 +133,9 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 	return remaining, nil
 }
 
-// isReleased reports whether an object stays when it is not wanted any more: one that was
-// adopted, unless the user asks for its deletion, and all of an Application that is deleted
-// with that policy.
+// isReleased reports whether an unwanted object stays. That holds for adopted objects, unless the
+// user requests their deletion, and for all objects of an Application that is deleted with that
+// policy.
 func isReleased(app *application.Application, id manifest.ID) bool {
 	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
 		plan.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted
@@ -152,7 +153,7 @@ func (r remover) delete(ctx context.Context, object manifest.Ref, marks manifest
 	return nil, nil
 }
 
-// release takes our marks off an object and leaves it where it is.
+// release removes our marks from an object, and leaves the object in place.
 func (r remover) release(ctx context.Context, object manifest.Ref, marks manifest.Marks) (*leavingObject, error) {
 	_, err := r.target.Patch(ctx, object, nil, func(live map[string]any) (schema.Patch, error) {
 		if err := prove(marks, object.ID, live); err != nil {
@@ -170,7 +171,7 @@ func (r remover) release(ctx context.Context, object manifest.Ref, marks manifes
 	return nil, nil
 }
 
-// unmark is the patch that removes our marks, and nothing else.
+// unmark returns the patch that removes our marks, and nothing else.
 func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
 	metadata, _ := live["metadata"].(map[string]any)
 	var patch schema.Patch
@@ -188,8 +189,8 @@ func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
 	return patch
 }
 
-// inAnyVersion is the same object where the version that it was created by is not served
-// any more.
+// inAnyVersion returns the object's identity without the version, for a kind that is no longer
+// served in the version of its creation.
 func inAnyVersion(id manifest.ID) manifest.ID {
 	if group := id.GroupVersionKind().Group; group != "" {
 		id.APIVersion = group + "/"
@@ -197,7 +198,7 @@ func inAnyVersion(id manifest.ID) manifest.ID {
 	return id
 }
 
-// blocked describes an object that is being deleted and is still there.
+// blocked returns the verdict on an object whose deletion is not complete.
 func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
 	object := unstructured.Unstructured{Object: live}
 	waited := time.Duration(0)
@@ -207,7 +208,7 @@ func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
 	remaining := &leavingObject{status.Verdict{Object: id}, min(max(waited/4, leastPatience), mostPatience)}
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
 		remaining.Reason = status.DeletionBlocked
-		remaining.Message = "it is being deleted, and kept by its finalizers " + strings.Join(finalizers, ", ")
+		remaining.Message = "its deletion waits for its finalizers " + strings.Join(finalizers, ", ")
 	}
 	return remaining
 }

@@ -14,36 +14,36 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// decision is what a repair decided on a live object.
+// decision is the result of a repair for a live object.
 type decision struct {
 	// before is the live object.
 	before map[string]any
-	// marksOnly: the patch writes our marks and nothing else, and then all is decided anew.
-	// The policy of the agents' ConfigMaps allows nothing else to an object without marks.
+	// marksOnly reports that the patch writes only our marks. The next decision follows their
+	// write. The policy of the agents' ConfigMaps allows no other write to an object without marks.
 	marksOnly bool
-	// drift is repaired by the patch, unrepaired is left for the reason of the verdict.
+	// The patch repairs drift. It leaves unrepaired, for the reason of the verdict.
 	drift, unrepaired schema.Differences
 	patch             schema.Patch
 	culprit           blame.Culprit
 	verdict           status.Verdict
 }
 
-// repair is how one object is brought to what is desired. It decides on the whole live
-// object, and anew if that has changed meanwhile.
+// repair makes one object match the desired state. It decides on the whole live object, and again
+// if that has changed in the meantime.
 type repair struct {
 	object *object
-	// refusedFields are those at which the API server refuses learned values, wasDesired is
-	// the desired state with them.
+	// refusedFields are the fields whose learned values the API server refuses. wasDesired is the
+	// desired state with these values.
 	refusedFields [][]string
 	wasDesired    map[string]any
-	// displaces: elements that a list lacks replace elements that are not observed.
-	// hasDisplaced: that was tried.
+	// displaces reports that elements that a list lacks replace unobserved elements. hasDisplaced
+	// reports that this was tried.
 	displaces, hasDisplaced bool
-	// rounds counts the patches that did not hold the whole repair.
+	// rounds counts the patches that were too small for the whole repair.
 	rounds int
 }
 
-// decide returns the patch that the live object needs.
+// decide returns the decision on the live object, with the patch.
 func (r *repair) decide(live map[string]any) decision {
 	d := decision{before: live}
 	differences := slices.Concat(r.forgotten(live), r.released(live), r.compare(live).Drift())
@@ -60,8 +60,8 @@ func (r *repair) decide(live map[string]any) decision {
 	return d
 }
 
-// decideMarks returns the patch that puts our marks on the object, and nothing else: none
-// for a while, if a rival removes them again and again.
+// decideMarks returns the patch that writes only our marks. If a rival removes them repeatedly, the
+// patch is empty for a while.
 func (r *repair) decideMarks(live map[string]any) decision {
 	o := r.object
 	lost := o.plan.MarksOnly().Compare(o.plan.MarkedDesired(), live).Drift()
@@ -81,7 +81,7 @@ func (r *repair) compare(live map[string]any) schema.Differences {
 	return r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), live)
 }
 
-// released are the fields that have left manifest and schema, and still have our values.
+// released returns the fields that have left manifest and schema, and still have our values.
 func (r *repair) released(live map[string]any) schema.Differences {
 	o := r.object
 	if !o.setting.isNewSpec && o.former.Reason == "" {
@@ -94,7 +94,7 @@ func (r *repair) released(live map[string]any) schema.Differences {
 	return o.plan.Schema.Released(o.plan.Desired(), former, o.learnedEntry(), live)
 }
 
-// forgotten takes learned values off the object that the API server refuses by now.
+// forgotten returns the removals of learned values that the API server now refuses.
 func (r *repair) forgotten(live map[string]any) schema.Differences {
 	var removals schema.Differences
 	for _, field := range r.refusedFields {
@@ -104,9 +104,9 @@ func (r *repair) forgotten(live map[string]any) schema.Differences {
 	return removals
 }
 
-// spare leaves the drift unrepaired if the Application or the object asks for it, and for a
-// while if a rival restores it each time. Our marks are put back on a held object as well:
-// observers do not see an object without its label.
+// spare leaves the drift unrepaired if the Application or the object requests it. It also does so
+// for a while if a rival restores the drift each time. Our marks are restored on a held object too,
+// because observers do not see an object without its label.
 func (r *repair) spare(d *decision) {
 	o := r.object
 	held, _ := pacing.HeldUntil(o.setting.wishes, o.hold, holdOf(d.before), o.setting.maxHold, o.setting.now)
@@ -115,7 +115,7 @@ func (r *repair) spare(d *decision) {
 	var spared status.Verdict
 	switch {
 	case !o.setting.enforces:
-		spared.Reason = status.Observed
+		spared.Reason = status.ObserveMode
 		marks, fields = nil, d.drift
 	case !paused.IsZero():
 		spared.Reason, spared.Again = status.Contended, paused
@@ -135,7 +135,7 @@ func heldVerdict(until time.Time) status.Verdict {
 	return status.Verdict{Reason: status.Held, Message: "held until " + until.UTC().Format(time.RFC3339), Again: until}
 }
 
-// rivalries are fields that differ, with the manager that changed them.
+// rivalries returns the fields that differ, each with the manager that changed it.
 func (d decision) rivalries(differences schema.Differences) []pacing.Rivalry {
 	about := make([]pacing.Rivalry, 0, len(differences))
 	for _, difference := range differences {
@@ -144,8 +144,8 @@ func (d decision) rivalries(differences schema.Differences) []pacing.Rivalry {
 	return about
 }
 
-// forgetRefused gives up the learned values at the fields that the API server named when it
-// refused a patch, and reports whether there were any.
+// forgetRefused forgets the learned values at the fields that the API server refused. It reports
+// whether there were any.
 func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 	if r.wasDesired == nil {
 		r.wasDesired = r.object.plan.Desired()
@@ -164,8 +164,8 @@ func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 	return some
 }
 
-// mayDisplace reports whether elements that a list lacks can replace elements that are not
-// observed, and that was not tried yet.
+// mayDisplace reports whether elements that a list lacks can replace unobserved elements, and that
+// was not tried yet.
 func (r *repair) mayDisplace(d decision) bool {
 	displacing := r.object.plan.Marked.Displace(r.object.plan.MarkedDesired(), d.before)
 	return !r.hasDisplaced && slices.ContainsFunc(displacing, func(difference schema.Difference) bool {
@@ -173,16 +173,16 @@ func (r *repair) mayDisplace(d decision) bool {
 	})
 }
 
-// remaining are the differences that a patch should have repaired, and did not.
+// remaining returns the differences that a patch should have repaired and did not.
 func (r *repair) remaining(d decision, after map[string]any) schema.Differences {
 	return slices.DeleteFunc(r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), after).Drift(), func(one schema.Difference) bool {
 		return slices.ContainsFunc(d.unrepaired, func(other schema.Difference) bool { return slices.Equal(other.Path, one.Path) })
 	})
 }
 
-// part returns what is published of an object of which only a part is as the spec says:
-// that part, as it was written, and for the rest what was published before. Without it, a
-// spec that takes back what was refused would leave the part behind.
+// part returns the document entry of an object that matches the spec only in part. It has that part
+// as it was written, and the former entry for the other fields. Without the part, a spec that
+// withdraws the refused fields would leave it on the object.
 func (r *repair) part(d decision, after map[string]any) map[string]any {
 	o := r.object
 	entry := o.plan.Schema.ObservedPart(o.plan.Desired())
@@ -200,7 +200,7 @@ func (r *repair) part(d decision, after map[string]any) map[string]any {
 	return entry
 }
 
-// put puts a value at the path. It makes objects on the way, and no lists.
+// put sets a value at the path. It creates missing objects on the way, but no lists.
 func put(value any, path schema.Path, leaf any) {
 	last := len(path) == 1
 	switch parent := value.(type) {

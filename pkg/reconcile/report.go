@@ -6,8 +6,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// reporter reports what was done to the objects of an Application, and keeps the history of
-// their drifts.
+// reporter reports actions on the objects of an Application, and keeps the history of their drifts.
 type reporter struct {
 	app    *application.Application
 	report func(*application.Application, status.Outcome)
@@ -22,12 +21,12 @@ func (r reporter) about(o *object, outcome status.Outcome) {
 	r.report(r.app, outcome)
 }
 
-// remember puts a drift that was repaired into the history.
+// remember adds a repaired drift to the history.
 func (r reporter) remember(o *object, drift status.Drift) {
 	r.app.Status.Remember(stamp(o, drift).Entry())
 }
 
-// detect reports a drift that is left for a reason, and puts it into the history: once.
+// detect reports an unrepaired drift, and adds it to the history, once.
 func (r reporter) detect(o *object, drift status.Drift, reason string) {
 	entry := stamp(o, drift).Entry()
 	if status.IsRemembered(r.app.Status.Drifts, entry) {
@@ -37,7 +36,7 @@ func (r reporter) detect(o *object, drift status.Drift, reason string) {
 	r.app.Status.Remember(entry)
 }
 
-// stamp adds the object, and when the drift was seen.
+// stamp adds the object, and the time when the drift was seen.
 func stamp(o *object, drift status.Drift) status.Drift {
 	drift.Object, drift.Seen = o.plan.ID, o.setting.now
 	if seen := o.observed.Seen; !seen.IsZero() {
@@ -46,7 +45,7 @@ func stamp(o *object, drift status.Drift) status.Drift {
 	return drift
 }
 
-// itself is the identity of the Application, for outcomes that are about no other object.
+// itself is the identity of the Application, for outcomes about the Application.
 func itself(app *application.Application) manifest.ID {
 	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name}
 }

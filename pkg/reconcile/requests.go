@@ -12,18 +12,18 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// What others than the queue ask of the loop: the endpoint of the hooks, and the agent that
-// lost the hub or the target.
+// The requests that do not come from the queue. They come from the endpoint of the hooks, and from
+// the agent when it loses the hub or the target.
 
 var (
-	// ErrNotDegraded is the error of a retry of a shutdown that the agent has not given up.
+	// ErrNotDegraded is the error of a retry of a shutdown that the agent still waits for.
 	ErrNotDegraded = errors.New("the Application is not DEGRADED by a shutdown that was not confirmed: there is nothing to try again")
 	// ErrElsewhere is the error of an Application that completes on a cluster that it leaves.
 	ErrElsewhere = errors.New("the Application is on its way to another cluster: try again there")
 )
 
-// Complete deletes an Application that has proven that its work is done, with all that it
-// holds, and does not ask it to shut down first.
+// Complete deletes an Application that has proven that its work is done, with its inventory. It
+// does not ask the Application to shut down first.
 func (r *Reconciler) Complete(ctx context.Context, app *application.Application) (application.State, error) {
 	if !app.IsCurrent() {
 		return app.Status.State, ErrElsewhere
@@ -34,8 +34,8 @@ func (r *Reconciler) Complete(ctx context.Context, app *application.Application)
 	return application.StateReady, nil
 }
 
-// ConfirmShutdown records that an Application has proven that it has shut down. It has no
-// effect on one that was not asked to, or is to stay by now.
+// ConfirmShutdown records that an Application has proven that it has shut down. It has no effect if
+// the agent did not ask for the shutdown, or if the Application now stays.
 func (r *Reconciler) ConfirmShutdown(ctx context.Context, app *application.Application) (application.State, error) {
 	record := app.Hooks.Shutdown
 	if record == nil || record.State != application.StateWaiting && record.State != application.StateDegraded || stays(app) {
@@ -50,8 +50,7 @@ func (r *Reconciler) ConfirmShutdown(ctx context.Context, app *application.Appli
 	return application.StateReady, nil
 }
 
-// RetryShutdown asks an Application once more that did not shut down. The error is
-// ErrNotDegraded.
+// RetryShutdown asks an Application again that did not shut down. The error is ErrNotDegraded.
 func (r *Reconciler) RetryShutdown(ctx context.Context, app *application.Application) (application.State, error) {
 	record := app.Hooks.Shutdown
 	if record == nil || record.State != application.StateDegraded || stays(app) {
@@ -64,11 +63,12 @@ func (r *Reconciler) RetryShutdown(ctx context.Context, app *application.Applica
 	return application.StateWaiting, nil
 }
 
-// stays reports whether an Application goes from nowhere, whatever was asked of it.
+// stays reports whether an Application leaves no cluster, independently of earlier shutdown
+// requests.
 func stays(app *application.Application) bool { return app.IsCurrent() && !app.Deleted }
 
-// Unreachable is the pass while the target is known not to answer: it asks nothing of it,
-// and records that.
+// Unreachable runs the pass while the target is known not to answer. It sends no request to the
+// target, and records the outage.
 func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored, err := r.read(ctx, request.NamespacedName)
 	if stored == nil || err != nil {
@@ -88,8 +88,8 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
 }
 
-// Pending returns the Applications whose last status is not stored yet, and has the next
-// pass of each store it: the hub is back.
+// Pending returns the Applications with a pending status, when the hub is back. The next pass of
+// each of them stores it.
 func (r *Reconciler) Pending() []types.NamespacedName {
 	r.outage.Record(false, r.Now())
 	var pending []types.NamespacedName
@@ -101,7 +101,7 @@ func (r *Reconciler) Pending() []types.NamespacedName {
 	return pending
 }
 
-// Contended is the number of objects that a rival changes again and again.
+// Contended is the number of objects that a rival changes repeatedly.
 func (r *Reconciler) Contended() int {
 	count := 0
 	r.memories.each(func(_ types.NamespacedName, known *memory) { count += int(known.contended.Load()) })

@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// With the wide scope an Application reaches other namespaces and what is in
-// none, each under its own place, and deletes it from there.
+// With the wide scope, an Application creates and deletes objects in other namespaces and
+// cluster-scoped objects, each at its own place.
 func TestClusterScope(t *testing.T) {
 	w := newWorld(t, `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: other}}
@@ -41,12 +41,12 @@ func TestClusterScope(t *testing.T) {
 	w.checkQuiet(t)
 
 	deleted(w)
-	w.Scope = mutate.NamespaceScope // what it made, it deletes on proof, whatever it may make now
+	w.Scope = mutate.NamespaceScope // it deletes with proof what it created, whatever its scope is now
 	w.mustReconcile(t)
 	w.checkObjects(t, 0)
 }
 
-// What an Application's account may not do, nobody does for it.
+// If the Application's account lacks a permission, no other identity acts in its place.
 func TestServiceAccount(t *testing.T) {
 	cases := []struct {
 		name              string
@@ -82,8 +82,8 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// The account is one of the namespace in which the objects are, not of one on the target
-// that happens to have the name of the Application's namespace.
+// The account is one of the namespace that contains the objects. An account in a target
+// namespace with the name of the Application's namespace is not used.
 func TestServiceAccountIsOfTheMappedNamespace(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.Namespaces.Map = map[string]string{"demo": "tenant"}
@@ -92,7 +92,7 @@ func TestServiceAccountIsOfTheMappedNamespace(t *testing.T) {
 	check.Equal(t, "accounts", []string{"As tenant deployer"}, w.callsOf("As"))
 }
 
-// The namespaces that an administrator allows are those on the target, where the objects are.
+// The allowed namespaces are those of the target, which contain the objects.
 func TestAllowedNamespacesAreThoseOfTheTarget(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.Namespaces = reconcile.Namespaces{Map: map[string]string{"demo": "tenant"}, Allowed: []string{"demo"}}

@@ -11,16 +11,16 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// hookSecret is a Secret of a hook, as it is to be on the target. Its plan has digests in
-// place of the values, which only the process that made them knows.
+// hookSecret is a desired Secret of a hook. Its plan has digests instead of the values, which only
+// their creator knows.
 type hookSecret struct {
 	*object
 
-	// purpose is what the Secret is for.
+	// purpose is the use of the Secret.
 	purpose mutate.HookSecret
 }
 
-// recorded are the digests that the documents have of the values.
+// recorded returns the digests of the values in the documents.
 func (s *hookSecret) recorded() map[string]any {
 	data, _ := s.plan.Desired()["data"].(map[string]any)
 	digests := maps.Clone(data)
@@ -43,7 +43,7 @@ func digestsOf(values map[string][]byte) map[string]any {
 	return digests
 }
 
-// holding is the Secret with values.
+// holding returns the Secret with values.
 func (s *hookSecret) holding(values map[string][]byte) map[string]any {
 	data := make(map[string]any, len(values))
 	for key, value := range values {
@@ -54,13 +54,13 @@ func (s *hookSecret) holding(values map[string][]byte) map[string]any {
 	return body
 }
 
-// differences are those of a live Secret from one that holds the values.
+// differences returns the differences between a live Secret and one with the values.
 func (s *hookSecret) differences(values map[string][]byte, live map[string]any) schema.Differences {
 	return s.plan.ObserveMarks().Compare(s.holding(values), live).Drift()
 }
 
-// altered are the fields of a live Secret that differ from how the agent left it: with
-// values of these digests.
+// altered returns the fields of a live Secret that differ from the agent's last write. That write
+// had values with these digests.
 func (s *hookSecret) altered(digests, live map[string]any) []schema.Path {
 	values := valuesOf(live)
 	paths := pathsOf(s.differences(values, live))
@@ -73,7 +73,7 @@ func (s *hookSecret) altered(digests, live map[string]any) []schema.Path {
 	return paths
 }
 
-// valuesOf are the values of a live Secret.
+// valuesOf returns the values of a live Secret.
 func valuesOf(live map[string]any) map[string][]byte {
 	data, _ := live["data"].(map[string]any)
 	values := make(map[string][]byte, len(data))

@@ -18,19 +18,18 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// secretsInterval is how often the Secrets of hooks are read. They are not watched: a
+// secretsInterval is the interval of reads of the Secrets of hooks. They are not watched, because a
 // client that watches Secrets sees all of them.
 const secretsInterval = time.Minute
 
-// secretKeeper brings the Secrets of hooks to what they should hold, or reports what
-// differs if nothing may be written.
+// secretKeeper repairs the Secrets of hooks. If it must not write, it reports the differences.
 type secretKeeper struct {
 	pass     *pass
 	secrets  Secrets
 	reporter reporter
 }
 
-// keep reads and repairs the Secrets, unless that was done not long ago.
+// keep reads and repairs the Secrets, unless it did so recently.
 func (k secretKeeper) keep(ctx context.Context) {
 	p, known := k.pass, &k.pass.memory.secrets
 	k.forgetUnwanted()
@@ -51,13 +50,13 @@ func (k secretKeeper) keep(ctx context.Context) {
 	}
 }
 
-// forgetUnwanted forgets values and tokens of hooks that are off: a hook that is on again
-// has another token.
+// forgetUnwanted forgets values and tokens of disabled hooks. A hook that is enabled again has
+// another token.
 func (k secretKeeper) forgetUnwanted() {
 	p := k.pass
 	maps.DeleteFunc(p.memory.secrets.values, func(id manifest.ID, _ map[string][]byte) bool { return !p.isHookSecret(id) })
 	if !p.setting.enforces {
-		return // the Secrets are there still
+		return // the Secrets still exist
 	}
 	p.app.Hooks.Tokens = maps.Clone(p.app.Hooks.Tokens)
 	maps.DeleteFunc(p.app.Hooks.Tokens, func(hook application.Hook, _ string) bool {
@@ -65,8 +64,8 @@ func (k secretKeeper) forgetUnwanted() {
 	})
 }
 
-// areChecked reports whether the Secrets were read not long ago, and the Application, stored
-// or pending, has the result.
+// areChecked reports whether the Secrets were read recently, and the Application, stored or
+// pending, has the result.
 func (k secretKeeper) areChecked() bool {
 	p, known := k.pass, &k.pass.memory.secrets
 	if slices.ContainsFunc(p.secrets, k.isUnrecorded) {
@@ -81,15 +80,14 @@ func (k secretKeeper) areChecked() bool {
 	})
 }
 
-// isUnrecorded reports whether the Application does not have the digest of the token that a
-// Secret holds.
+// isUnrecorded reports whether the Application lacks the digest of the Secret's token.
 func (k secretKeeper) isUnrecorded(secret *hookSecret) bool {
 	values := k.pass.memory.secrets.values[secret.plan.ID]
 	return k.pass.setting.enforces && !secret.purpose.Certs && values != nil &&
 		k.pass.app.Hooks.Tokens[secret.purpose.Hook] != application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
-// check reads and repairs one Secret, unless there is a reason not to.
+// check reads and repairs one Secret, unless it has to leave it alone.
 func (k secretKeeper) check(ctx context.Context, secret *hookSecret) {
 	switch {
 	case secret.isUnclaimed:
@@ -104,18 +102,18 @@ func (k secretKeeper) check(ctx context.Context, secret *hookSecret) {
 	}
 }
 
-// secretDecision is what was decided about a Secret, on the live one.
+// secretDecision is the decision on a live Secret.
 type secretDecision struct {
 	wanted map[string][]byte
 	drift  schema.Differences
-	// isAltered: it differs from how the agent left it.
+	// isAltered reports that the Secret differs from the agent's last write.
 	isAltered bool
 	culprit   blame.Culprit
 	held      time.Time
 }
 
-// repair brings a Secret to what it should hold. It leaves an object of that name that is
-// not ours.
+// repair makes a Secret match the desired state. It does not change another client's object of that
+// name.
 func (k secretKeeper) repair(ctx context.Context, secret *hookSecret) {
 	var d secretDecision
 	target, ref := k.pass.target, secret.plan.Ref
@@ -144,7 +142,7 @@ func (k secretKeeper) repair(ctx context.Context, secret *hookSecret) {
 	k.recordValues(secret, d.wanted)
 }
 
-// decide decides on a live Secret. Our marks are put back on a held one as well.
+// decide decides on a live Secret. Our marks are restored on a held Secret too.
 func (k secretKeeper) decide(ctx context.Context, secret *hookSecret, live map[string]any) (d secretDecision, err error) {
 	if err := k.checkOwner(ctx, secret, live); err != nil {
 		return secretDecision{}, err
@@ -164,31 +162,31 @@ func (k secretKeeper) decide(ctx context.Context, secret *hookSecret, live map[s
 	return d, nil
 }
 
-// checkOwner returns an error for a live Secret that is not ours. None is adopted.
+// checkOwner returns an error for a live Secret that is not ours. The agent adopts no Secret.
 func (k secretKeeper) checkOwner(ctx context.Context, secret *hookSecret, live map[string]any) error {
 	_, err := ownership{app: k.pass.app.NamespacedName}.check(ctx, secret.object, live)
 	return err
 }
 
-// observe reports what would have to be done about a Secret.
+// observe reports the pending repairs of a Secret.
 func (k secretKeeper) observe(ctx context.Context, secret *hookSecret) {
 	live, err := k.pass.target.Patch(ctx, secret.plan.Ref, nil, func(live map[string]any) (schema.Patch, error) {
 		return nil, k.checkOwner(ctx, secret, live)
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		secret.verdict = status.Verdict{Reason: status.Observed, Message: "the object is missing"}
+		secret.verdict = status.Verdict{Reason: status.ObserveMode, Message: "the object is missing"}
 	case err != nil:
 		k.fail(secret, err)
 	default:
 		if fields := secret.altered(k.leftWith(secret), live); len(fields) > 0 {
-			secret.verdict = status.Verdict{Reason: status.Observed, Fields: fields}
+			secret.verdict = status.Verdict{Reason: status.ObserveMode, Fields: fields}
 		}
 	}
 }
 
-// fail sets the verdict on an error. No event tells of a Secret: what another must mend is
-// tried again slowly.
+// fail sets the verdict on an error. No event reports changes of a Secret, so retries of errors
+// that others must resolve are slow.
 func (k secretKeeper) fail(secret *hookSecret, err error) {
 	secret.fail(err)
 	if apierror.IsUnconnected(err) {
@@ -201,9 +199,8 @@ func (k secretKeeper) fail(secret *hookSecret, err error) {
 	secret.countFailure()
 }
 
-// wanted returns what a Secret should hold. A value that this process has put there, or
-// into the same Secret of another namespace, or that is there, is kept if it is the one
-// that was recorded; the others are new.
+// wanted returns the desired values of a Secret. It keeps a value of the live Secret, or one that
+// this process wrote in any namespace, if it has the recorded digest. All others are new.
 func (k secretKeeper) wanted(secret *hookSecret, live map[string][]byte) (map[string][]byte, error) {
 	recorded, former := secret.recorded(), map[string][]byte{}
 	maps.Copy(former, live)
@@ -219,8 +216,8 @@ func (k secretKeeper) wanted(secret *hookSecret, live map[string][]byte) (map[st
 	return k.secrets.Data(k.pass.app.NamespacedName, k.pass.app.UID, secret.purpose.Hook, secret.purpose.Certs, former)
 }
 
-// remembered are the values that this process has put into a Secret. All namespaces have
-// the same token.
+// remembered returns the values that this process wrote to a Secret. All namespaces have the same
+// token.
 func (k secretKeeper) remembered(secret *hookSecret) map[string][]byte {
 	values := k.pass.memory.secrets.values
 	if own := values[secret.plan.ID]; own != nil {
@@ -234,8 +231,8 @@ func (k secretKeeper) remembered(secret *hookSecret) map[string][]byte {
 	return nil
 }
 
-// leftWith are the digests of the values that the agent left in a Secret, none if it was
-// never made.
+// leftWith returns the digests of the values in the agent's last write of a Secret. It returns none
+// if the agent never wrote it.
 func (k secretKeeper) leftWith(secret *hookSecret) map[string]any {
 	if values := k.pass.memory.secrets.values[secret.plan.ID]; values != nil {
 		return digestsOf(values)
@@ -243,7 +240,7 @@ func (k secretKeeper) leftWith(secret *hookSecret) map[string]any {
 	return secret.recorded()
 }
 
-// recordValues takes over what a Secret holds now.
+// recordValues records the present values of a Secret.
 func (k secretKeeper) recordValues(secret *hookSecret, values map[string][]byte) {
 	k.pass.memory.secrets.values[secret.plan.ID] = values
 	secret.record(values)
@@ -257,7 +254,7 @@ func (k secretKeeper) recordValues(secret *hookSecret, values map[string][]byte)
 	app.Hooks.Tokens[secret.purpose.Hook] = application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
-// reportRepair reports a Secret that was created or patched: a drift, if it was deleted or
+// reportRepair reports a created or patched Secret. It is a drift if the Secret was deleted or
 // changed after the agent had made it.
 func (k secretKeeper) reportRepair(secret *hookSecret, created bool, d secretDecision) {
 	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
@@ -277,7 +274,7 @@ func (k secretKeeper) reportRepair(secret *hookSecret, created bool, d secretDec
 	k.reporter.about(secret.object, outcome)
 }
 
-// due is when the Secrets are to be read again, zero for never.
+// due returns when to read the Secrets again, zero for never.
 func (k secretKeeper) due() time.Time {
 	p := k.pass
 	if known := &p.memory.secrets; len(p.secrets) > 0 && known.spec == p.spec && known.mode == p.app.Wishes.Mode {

@@ -25,7 +25,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// A workload, the Service by which it is asked to shut down, and something besides.
+// A workload, the Service that receives the shutdown request, and another object.
 const hookedObjects = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
   template: {spec: {containers: [{name: main, image: web}]}}}}
@@ -35,19 +35,19 @@ const hookedObjects = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}
 `
 
-// The Secrets of the hook shutdown, as the world calls them.
+// The labels of the Secrets of the shutdown hook in this world.
 const (
 	tokenSecret = "Secret app-krake-shutdown-secret-token" //nolint:gosec // a name
 	certsSecret = "Secret app-krake-shutdown-secret-certs" //nolint:gosec // a name
 )
 
-// canary is in all values of Secrets, and nowhere else.
+// canary is part of all values of Secrets, and of nothing else.
 const canary = "canary"
 
-// maker makes values that tell which one they are. What is kept has a canary.
+// maker makes values that identify themselves. The private ones contain the canary.
 type maker struct {
 	made int
-	// renews: no former certificate is good any more.
+	// renews: no former certificate is valid.
 	renews bool
 	fails  error
 }
@@ -72,7 +72,7 @@ func (m *maker) Data(_ types.NamespacedName, uid types.UID, hook application.Hoo
 	return map[string][]byte{application.TokenKey(hook): keep(application.TokenKey(hook)), application.URLKey(hook): []byte("https://hooks")}, nil
 }
 
-// hooked gives an Application with hooks that no agent has seen yet.
+// hooked returns an Application with hooks that no agent has seen yet.
 func hooked(t *testing.T, hooks string) *world {
 	t.Helper()
 	w := newWorld(t, hookedObjects, "")
@@ -81,7 +81,7 @@ func hooked(t *testing.T, hooks string) *world {
 	return w
 }
 
-// hookedRunning gives one that has come to rest.
+// hookedRunning returns an Application with hooks that is reconciled.
 func hookedRunning(t *testing.T, hooks string) *world {
 	t.Helper()
 	w := hooked(t, hooks)
@@ -91,8 +91,8 @@ func hookedRunning(t *testing.T, hooks string) *world {
 	return w
 }
 
-// set sets an annotation as a user does, empty to take it off, and has admission
-// complete the rest.
+// set sets an annotation as a user does, or removes it if the value is empty. Admission
+// completes the change.
 func (w *world) set(t *testing.T, name, value string) {
 	t.Helper()
 	w.edit(t, func(cm *corev1.ConfigMap) {
@@ -112,7 +112,7 @@ func (w *world) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	w.cm.ResourceVersion = w.next()
 }
 
-// mustPass makes a pass that does not fail, and gives when the next one is due.
+// mustPass makes a pass that does not fail, and returns when the next one is due.
 func (w *world) mustPass(t *testing.T) time.Duration {
 	t.Helper()
 	w.forget()
@@ -123,7 +123,7 @@ func (w *world) mustPass(t *testing.T) time.Duration {
 	return result.RequeueAfter
 }
 
-// checkSilent: passes, a second apart and for that long, write nothing.
+// checkSilent checks that this many passes, a second apart, write nothing.
 func (w *world) checkSilent(t *testing.T, passes int) {
 	t.Helper()
 	step := w.step
@@ -135,7 +135,7 @@ func (w *world) checkSilent(t *testing.T, passes int) {
 	}
 }
 
-// valueOf gives a value of a live Secret.
+// valueOf returns a value of a live Secret.
 func (w *world) valueOf(t *testing.T, secret, key string) string {
 	t.Helper()
 	data, _ := w.objects[secret]["data"].(map[string]any)
@@ -159,7 +159,7 @@ func (w *world) checkToken(t *testing.T, number int) {
 	}
 }
 
-// checkNoCanary: no value of a Secret is anywhere but on the target.
+// checkNoCanary checks that the values of Secrets appear only on the target.
 func (w *world) checkNoCanary(t *testing.T, said ...string) {
 	t.Helper()
 	said = append(said, slices.Collect(maps.Values(w.cm.Data))...)
@@ -172,8 +172,8 @@ func (w *world) checkNoCanary(t *testing.T, said ...string) {
 	}
 }
 
-// The Secrets come after the hub has taken note of them, and before the workloads
-// that wait for them; what they hold is told by digests only.
+// The Secrets are created after the hub has recorded them, and before the workloads that wait
+// for them. Their content is reported as digests only.
 func TestHookSecrets(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.checkAfter(t, w.step, time.Minute)
@@ -199,8 +199,8 @@ func TestHookSecrets(t *testing.T) {
 	w.checkSilent(t, 3)
 }
 
-// The Secrets are read once in a minute, whatever else there is to do, and not
-// written while they are as they should be, nor by a new agent.
+// The Secrets are read once a minute, however many passes run. Correct Secrets are not
+// written, not even by a new agent.
 func TestHookSecretsAreReadOnceInAMinute(t *testing.T) {
 	w := hookedRunning(t, "complete,shutdown")
 	reads := 0
@@ -216,8 +216,8 @@ func TestHookSecretsAreReadOnceInAMinute(t *testing.T) {
 	w.checkToken(t, 6)
 }
 
-// Whatever somebody does to a Secret, it holds what it held; what is not observed
-// stays.
+// After any change by another client, a Secret gets its former content back. Unobserved fields
+// stay.
 func TestAlteredHookSecret(t *testing.T) {
 	const token = "/data/krake_shutdown_token" //nolint:gosec // a path
 	cases := []struct {
@@ -264,8 +264,8 @@ func TestAlteredHookSecret(t *testing.T) {
 	}
 }
 
-// A process restores what it has made; another one keeps what is as recorded, and has
-// no choice but to make the rest anew.
+// The same process restores the values that it made. Another process keeps what matches the
+// record, and must create the others again.
 func TestDeletedHookSecret(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -300,8 +300,8 @@ func TestDeletedHookSecret(t *testing.T) {
 	}
 }
 
-// Who dies between the creation and the record finds the token, and makes no other:
-// the Pods have it by then.
+// If the agent dies between creation and record, the next one uses the same token: the Pods
+// may have read it.
 func TestTokenThatWasNotRecorded(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.failures["Create ConfigMap config"] = errors.New("the end")
@@ -318,10 +318,10 @@ func TestTokenThatWasNotRecorded(t *testing.T) {
 	}
 }
 
-// On a cluster where the Application has not arrived yet, what could not be stored at
-// first is not there any more: the digest of the token is stored all the same, and not
-// when the Secrets are read again. An Application that is to shut down meanwhile could
-// not say that it has.
+// The Application has not arrived on this cluster yet, and the first write of the status
+// fails. The digest of the token is stored with the next write, even if the Secrets are not
+// read again. Without it, an Application that shuts down meanwhile could not prove its
+// shutdown.
 func TestTokenThatWasNotStoredOnArrival(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.travel(t, "edge")
@@ -336,13 +336,13 @@ func TestTokenThatWasNotStoredOnArrival(t *testing.T) {
 	w.checkToken(t, 3)
 }
 
-// Nobody's Secret, and another Application's, is left as it is, and said to be in the
-// way; it is not read in every pass either.
+// A foreign Secret, or one of another Application, stays unchanged. The condition reports the
+// conflict, and the Secret is not read in every pass.
 func TestForeignHookSecret(t *testing.T) {
 	other := map[string]any{
 		application.OwnerAnnotation: "demo/other /Secret/demo/app-krake-shutdown-secret-token", application.OwnerUIDAnnotation: "other-uid",
 	}
-	for reason, annotations := range map[string]map[string]any{"AlreadyExists": {}, "OwnedByAnother": other} {
+	for reason, annotations := range map[string]map[string]any{"AlreadyExists": {}, "OwnedByAnotherApplication": other} {
 		w := hooked(t, "shutdown")
 		w.objects[tokenSecret] = map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"krake_shutdown_token": encoded("theirs")},
@@ -352,7 +352,7 @@ func TestForeignHookSecret(t *testing.T) {
 			t.Errorf("it looks again after %s", after)
 		}
 		w.checkReason(t, application.ReadyCondition, reason)
-		w.checkReason(t, application.ConflictCondition, reason)
+		w.checkReason(t, application.ConflictedCondition, reason)
 		if token := w.token(t); token != "theirs" || len(w.app(t).Hooks.Tokens) > 0 {
 			t.Errorf("the token is %q, recorded %v", token, w.app(t).Hooks.Tokens)
 		}
@@ -370,7 +370,7 @@ func TestForeignHookSecret(t *testing.T) {
 	}
 }
 
-// A certificate that is made anew in time is no drift.
+// A certificate that is renewed in time is no drift.
 func TestRenewedCertificate(t *testing.T) {
 	w := hookedRunning(t, "shutdown")
 	w.Secrets.(*maker).renews = true
@@ -383,7 +383,7 @@ func TestRenewedCertificate(t *testing.T) {
 	w.checkToken(t, 3)
 }
 
-// Without a hook there are no Secrets; one that is on again has another token.
+// Without a hook there are no Secrets. A hook that is set again gets another token.
 func TestHooksThatAreTakenOff(t *testing.T) {
 	w := hookedRunning(t, "complete,shutdown")
 	w.checkToken(t, 6)
@@ -413,7 +413,7 @@ func (w *world) checkGone(t *testing.T, names ...string) {
 	}
 }
 
-// The Secrets go with the Application, after its workloads.
+// The Secrets are deleted with the Application, after its workloads.
 func TestHookSecretsAreDeleted(t *testing.T) {
 	w := hookedRunning(t, "complete")
 	deleted(w)
@@ -423,8 +423,8 @@ func TestHookSecretsAreDeleted(t *testing.T) {
 	w.checkHeld(t, false)
 }
 
-// Where nothing is written, no Secret is made either, and what is not as it should be
-// is said. Who suspends does not look.
+// In mode observe no Secret is created, and the condition reports differences. A suspended
+// Application's Secrets are not read.
 func TestHookSecretsInEveryMode(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.set(t, application.ModeAnnotation, "observe")
@@ -440,7 +440,7 @@ func TestHookSecretsInEveryMode(t *testing.T) {
 	w.somebody(t, "somebody", tokenSecret, encoded("theirs"), "data", "krake_shutdown_token")
 	w.step = time.Minute
 	w.checkPass(t)
-	w.checkCondition(t, application.DriftedCondition, "Observed", "v1 Secret demo/app-krake-shutdown-secret-token: data.krake_shutdown_token")
+	w.checkCondition(t, application.DriftedCondition, "ObserveMode", "v1 Secret demo/app-krake-shutdown-secret-token: data.krake_shutdown_token")
 	w.set(t, application.ModeAnnotation, "suspend")
 	w.mustPass(t)
 	w.checkCalls(t, "Stop", "Write status")
@@ -450,7 +450,7 @@ func TestHookSecretsInEveryMode(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// What is held is not changed back for as long, and then at once.
+// A held Secret is not restored until the hold ends, and then at once.
 func TestHeldHookSecret(t *testing.T) {
 	w := hookedRunning(t, "shutdown")
 	w.set(t, application.HoldUntilAnnotation, w.now.Add(90*time.Second).Format(time.RFC3339))
@@ -472,7 +472,7 @@ func TestHeldHookSecret(t *testing.T) {
 	w.checkSilent(t, 2)
 }
 
-// A hub that does not answer takes note of no Secret, so that none is made.
+// While the hub does not answer, it cannot record a Secret, so none is created.
 func TestHookSecretsWaitForTheHub(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.hubFails = errSilent
@@ -487,7 +487,7 @@ func TestHookSecretsWaitForTheHub(t *testing.T) {
 	w.checkToken(t, 3)
 }
 
-// What is claimed already is made, and its digest is stored with the hub's return.
+// A Secret that is already claimed is created, and its digest is stored when the hub is back.
 func TestTokenMadeWhileTheHubIsSilent(t *testing.T) {
 	w := hookedRunning(t, "shutdown")
 	w.restart()
@@ -501,8 +501,8 @@ func TestTokenMadeWhileTheHubIsSilent(t *testing.T) {
 	w.checkSilentRestart(t)
 }
 
-// What goes wrong with a Secret is told, without its values, and tried again; the
-// workloads do not wait for it, but for a target that is silent.
+// A failure of a Secret is reported without its values, and tried again. The workloads wait
+// only if the target is silent.
 func TestHookSecretThatFails(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -541,20 +541,20 @@ func TestHookSecretThatFails(t *testing.T) {
 	w.checkReason(t, application.ReadyCondition, "Error")
 }
 
-// Somebody whose Secret cannot be written has not the pace set by events.
+// If a Secret cannot be written, events do not set the pace of the tries.
 func TestHookSecretThatFailsAgainAndAgain(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.failures["Create "+certsSecret] = apierrors.NewForbidden(resource, "x", errors.New("no"))
 	w.step, w.calls = time.Second, nil
 	for range 120 {
-		_, _ = w.reconcile(t) // it fails, or it rests
+		_, _ = w.reconcile(t) // a failure, or a pause
 	}
 	if tries := strings.Count(strings.Join(w.calls, "\n"), "Create "+certsSecret); tries > 20 {
 		t.Errorf("tried %d times in two minutes", tries)
 	}
 }
 
-// The Secrets are written as whom all else is.
+// The Secrets are written with the same account as all other objects.
 func TestHookSecretsOfAnAccount(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.RequireAccount = true
@@ -565,7 +565,7 @@ func TestHookSecretsOfAnAccount(t *testing.T) {
 	}
 }
 
-// An agent without hooks refuses an Application that wants one, and does not touch it.
+// An agent without hooks refuses an Application that asks for one, and does not touch it.
 func TestHooksOfAnAgentWithout(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.Secrets = nil
@@ -575,8 +575,8 @@ func TestHooksOfAnAgentWithout(t *testing.T) {
 	w.checkReason(t, application.StalledCondition, "Refused")
 }
 
-// After a hub was restored from a backup the Application has another UID, and the
-// Secrets are its own all the same; their token is, too.
+// After the restore of a hub, the Application has another UID. The Secrets and the token are
+// still its own.
 func TestHookSecretsOfARestoredHub(t *testing.T) {
 	w := hookedRunning(t, "shutdown")
 	w.cm.UID = "restored-uid"
@@ -592,7 +592,7 @@ func TestHookSecretsOfARestoredHub(t *testing.T) {
 	}
 }
 
-// In several namespaces there is one token, also where one Secret was made later.
+// All namespaces get the same token, even if one Secret is created later.
 func TestOneTokenForAllNamespaces(t *testing.T) {
 	w := hooked(t, "shutdown")
 	w.Scope = mutate.ClusterScope
@@ -616,7 +616,7 @@ func TestOneTokenForAllNamespaces(t *testing.T) {
 	w.checkToken(t, 3)
 }
 
-// spaces is a cluster of which each namespace has objects of its own.
+// spaces is a cluster in which each namespace has objects of its own.
 type spaces struct {
 	*world
 

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
-// service is the Service of an Application that is asked to shut down.
+// service is the Service that receives an Application's shutdown request.
 type service struct {
 	app       *application.Application
 	target    Cluster
@@ -39,14 +39,14 @@ func (s service) call(ctx context.Context) error {
 	case s.shutdowns == nil:
 		return errors.New("this agent calls no Services, as it was started without --hooks: have an administrator install the hooks (overlays/hooks)")
 	case at < 0:
-		return fmt.Errorf("the Application has no Service called %s that could be asked: add one to its manifest, or take shutdown off its annotation %s", application.ShutdownService, application.HooksAnnotation)
+		return fmt.Errorf("the Application has no Service called %s that could be asked: add one to its manifest, or remove shutdown from its annotation %s", application.ShutdownService, application.HooksAnnotation)
 	}
 	ref, live, err := s.read(ctx, s.app.Inventory[at])
 	if err != nil {
 		return err
 	}
 	if live == nil {
-		return fmt.Errorf("the Service %s is not there", application.ShutdownService)
+		return fmt.Errorf("the Service %s does not exist", application.ShutdownService)
 	}
 	port, err := portOf(live)
 	if err != nil {
@@ -58,12 +58,12 @@ func (s service) call(ctx context.Context) error {
 	return nil
 }
 
-// portOf is the first port of a Service that leads to Pods of its namespace.
+// portOf returns the first port of a Service that selects Pods of its namespace.
 func portOf(live map[string]any) (int32, error) {
 	kind, _, _ := unstructured.NestedString(live, "spec", "type")
 	selector, _, _ := unstructured.NestedMap(live, "spec", "selector")
 	if kind == string(corev1.ServiceTypeExternalName) || len(selector) == 0 {
-		return 0, fmt.Errorf("the Service %s leads elsewhere than to Pods of its namespace, and is not called: give it a selector", application.ShutdownService)
+		return 0, fmt.Errorf("the Service %s does not select Pods of its namespace, and is not called: give it a selector", application.ShutdownService)
 	}
 	ports, _, _ := unstructured.NestedSlice(live, "spec", "ports")
 	if len(ports) == 0 {
@@ -71,11 +71,11 @@ func portOf(live map[string]any) (int32, error) {
 	}
 	first, _ := ports[0].(map[string]any)
 	port, _ := first["port"].(int64)
-	return int32(port), nil //nolint:gosec // the API server has it between 1 and 65535
+	return int32(port), nil //nolint:gosec // the API server requires 1 to 65535
 }
 
-// isGone reports whether no workload of the Application is left that is to be deleted: there
-// is nothing to shut down, or all has shut down. Released workloads run on.
+// isGone reports whether no workload remains that has to be deleted. Then there is nothing to shut
+// down. Released workloads continue to run.
 func (s service) isGone(ctx context.Context) (bool, error) {
 	for _, id := range s.app.Inventory {
 		if !runsPods(id) || isReleased(s.app, id) {
@@ -89,7 +89,7 @@ func (s service) isGone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// runsPods reports whether an object runs Pods: one of an unknown kind may.
+// runsPods reports whether an object runs Pods. Unknown kinds count as such.
 func runsPods(id manifest.ID) bool {
 	if runs, known := plan.RunsPods(id.Kind); known {
 		return runs
@@ -104,14 +104,14 @@ func runsPods(id manifest.ID) bool {
 	}
 }
 
-// read returns an object of the Application, nil if there is none.
+// read returns an object of the Application, or nil if it does not exist.
 func (s service) read(ctx context.Context, id manifest.ID) (manifest.Ref, map[string]any, error) {
 	object, err := s.kinds.Locate(s.app.NamespacedName, id)
 	switch {
 	case meta.IsNoMatchError(err):
 		return manifest.Ref{}, nil, nil
 	case err != nil:
-		return manifest.Ref{}, nil, fmt.Errorf("find the resource of %s: %w", id, err)
+		return manifest.Ref{}, nil, fmt.Errorf("cannot find the resource of %s: %w", id, err)
 	}
 	ref := object.Ref
 	ref.ID = id
@@ -123,7 +123,7 @@ func (s service) read(ctx context.Context, id manifest.ID) (manifest.Ref, map[st
 	case err != nil:
 		return ref, nil, fmt.Errorf("read %s: %w", id, err)
 	case prove(marks, id, live) != nil:
-		return ref, nil, nil //nolint:nilerr // another one of that name
+		return ref, nil, nil //nolint:nilerr // another client's object of that name
 	}
 	return ref, live, nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// A call that fails is made again within the attempt: the Pod may be starting.
+// A failed call is repeated within the attempt, because the Pod may be starting.
 const (
 	leastCallPause = time.Second
 	mostCallPause  = 30 * time.Second
 )
 
-// shutdown is the shutdown of one Application that is to go from this cluster.
+// shutdown is the shutdown of one Application that has to leave this cluster.
 type shutdown struct {
 	app *application.Application
-	// memory is nil for a caller that is not the loop.
+	// memory is nil for a caller outside the loop.
 	memory   *memory
 	hub      hub
 	service  service
@@ -33,8 +33,8 @@ type shutdown struct {
 	report   func(*application.Application, status.Outcome)
 }
 
-// run asks an Application that is to go to shut down first, if it has the hook, and reports
-// whether what it holds has to wait for that.
+// run asks an Application that has to leave to shut down first, if it has the hook. It reports
+// whether the removal of its objects has to wait.
 func (s shutdown) run(ctx context.Context) (waits bool, result ctrl.Result, err error) {
 	if !hasToShutDown(s.app) {
 		return false, ctrl.Result{}, nil
@@ -52,13 +52,13 @@ func (s shutdown) run(ctx context.Context) (waits bool, result ctrl.Result, err 
 	case application.StateWaiting:
 		after, err := s.call(ctx)
 		return true, ctrl.Result{RequeueAfter: after}, err
-	case application.StateDegraded: // until the user does something
+	case application.StateDegraded: // until the user acts
 		return true, ctrl.Result{RequeueAfter: slowRetry}, nil
 	}
 	return false, ctrl.Result{}, nil
 }
 
-// hasToShutDown reports whether an Application that is to go has to shut down first.
+// hasToShutDown reports whether an Application that has to leave must shut down first.
 func hasToShutDown(app *application.Application) bool {
 	if !app.Spec.Hooks.Shutdown || app.Hooks.Completed {
 		return false
@@ -68,14 +68,14 @@ func hasToShutDown(app *application.Application) bool {
 	return len(app.Inventory) > 0 && !over
 }
 
-// isToShutDown reports whether the cluster where an Application is to be waits for it to
-// shut down here, or it was asked to already.
+// isToShutDown reports whether the Application's next cluster waits for the shutdown here, or the
+// shutdown has already begun.
 func isToShutDown(app *application.Application) bool {
 	return app.Spec.Hooks.Shutdown && (app.IsAwaited() || app.Hooks.Shutdown != nil)
 }
 
-// advance brings the record to where the shutdown is now, and stores it: an attempt is
-// recorded, with its deadline, before it is made.
+// advance computes the present state of the shutdown, and stores it. It records an attempt with its
+// deadline before the first call.
 func (s shutdown) advance(ctx context.Context) error {
 	former := s.app.Hooks.Shutdown
 	record := s.next()
@@ -88,8 +88,8 @@ func (s shutdown) advance(ctx context.Context) error {
 	return nil
 }
 
-// next is how far the shutdown is now. An Application that was not asked, because the agent
-// was away, is asked before the attempt counts.
+// next returns the present state of the shutdown. An attempt without a call, because the agent was
+// down, does not count.
 func (s shutdown) next() application.ShutdownRecord {
 	record := s.app.Hooks.Shutdown
 	switch {
@@ -114,7 +114,7 @@ func (s shutdown) next() application.ShutdownRecord {
 func (s shutdown) attempt(n int) application.ShutdownRecord {
 	return application.ShutdownRecord{
 		State: application.StateWaiting, Attempt: n,
-		Deadline: metav1.NewTime(s.hub.now().Add(s.graceTime()).Truncate(time.Second).Add(time.Second)), // as it is stored
+		Deadline: metav1.NewTime(s.hub.now().Add(s.graceTime()).Truncate(time.Second).Add(time.Second)), // the stored precision
 		Retry:    s.app.Wishes.Shutdown.Retry,
 	}
 }
@@ -130,8 +130,8 @@ func (s shutdown) whyEnded() string {
 	return apierror.Cut(why)
 }
 
-// record stores how far the shutdown is, and sets the conditions, unless another agent has
-// to: the status of an Application that was moved away is not ours.
+// record stores the state of the shutdown. It sets the conditions only if this agent owns the
+// status, not those of an Application that was moved away.
 func (s shutdown) record(ctx context.Context, record application.ShutdownRecord) error {
 	s.app.Hooks.Shutdown = &record
 	if s.app.IsCurrent() {
@@ -140,18 +140,18 @@ func (s shutdown) record(ctx context.Context, record application.ShutdownRecord)
 	return s.hub.update(ctx, s.app, s.memory)
 }
 
-// recordBlindness records why it is not known whether there is anything to shut down.
+// recordBlindness records why the agent cannot find out whether there is anything to shut down.
 func (s shutdown) recordBlindness(ctx context.Context, why error) error {
 	if !s.app.IsCurrent() {
 		return why
 	}
-	status.NotReady(&s.app.Status, status.Verdict{Reason: reasonOf(why), Message: apierror.Explain(why)}, s.hub.now())
-	return errors.Join(why, s.hub.update(ctx, s.app, s.memory))
+	found := status.Verdict{Reason: reasonOf(why), Message: apierror.Explain(why), Err: why}
+	status.NotReady(&s.app.Status, found, s.hub.now())
+	return errors.Join(reported(found), s.hub.update(ctx, s.app, s.memory))
 }
 
-// call asks the Application, unless it has answered in this attempt, and returns when to
-// look again. That it was asked is stored once in an attempt, with the error of the first
-// call.
+// call calls the Application, unless it has answered in this attempt, and returns when to look
+// again. It stores once for each attempt that a call was made, with the error of the first call.
 func (s shutdown) call(ctx context.Context) (time.Duration, error) {
 	record, made := *s.app.Hooks.Shutdown, &s.memory.calls
 	if !made.isOf(&record) {
@@ -184,7 +184,7 @@ func (s shutdown) ask(ctx context.Context, made *calls) {
 	made.next = s.hub.now().Add(min(leastCallPause<<min(made.failed, 8), mostCallPause))
 	made.failed++
 	made.message = apierror.Explain(err)
-	if unheard, ok := errors.AsType[unheardError](err); ok { // no API server has said it
+	if unheard, ok := errors.AsType[unheardError](err); ok { // not from an API server
 		made.message = apierror.Cut(unheard.Error())
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// caller writes down which Services are asked to shut down.
+// caller records the Services that receive a shutdown request.
 type caller struct {
 	calls  []string
 	answer error
@@ -35,15 +35,15 @@ func (c *caller) Call(_ context.Context, service manifest.Ref, port int32) error
 	return c.answer
 }
 
-// refused is the answer of a Service of which the Pods do not listen.
+// refused is the answer of a Service whose Pods do not listen.
 func refused() error {
 	return fmt.Errorf("PUT http://shutdown.demo.svc:8080/shutdown: %w", errSilent)
 }
 
-// grace is how long an attempt takes at most, but for what its end is rounded up by.
+// grace is the longest duration of an attempt, before its end is rounded up.
 const grace = 30 * time.Second
 
-// stopping gives an Application that wants to shut down first, and a caller.
+// stopping returns an Application with a shutdown hook, and its caller.
 func stopping(t *testing.T) (*world, *caller) {
 	t.Helper()
 	w, c := hookedRunning(t, "shutdown"), &caller{}
@@ -51,7 +51,7 @@ func stopping(t *testing.T) (*world, *caller) {
 	return w, c
 }
 
-// here is the Application as the agent sees it.
+// here returns the Application as the agent reads it.
 func (w *world) here(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.ReadFor(w.cm, w.ClusterName)
@@ -59,7 +59,7 @@ func (w *world) here(t *testing.T) *application.Application {
 	return app
 }
 
-// confirm has the Application prove that it has shut down.
+// confirm sets the Application's proof that it has shut down.
 func (w *world) confirm(t *testing.T) {
 	t.Helper()
 	if _, err := w.ConfirmShutdown(t.Context(), w.here(t)); err != nil {
@@ -67,7 +67,8 @@ func (w *world) confirm(t *testing.T) {
 	}
 }
 
-// after makes passes, each that long after the one before, and gives when the next one is due.
+// after makes passes, each this long after the one before, and returns when the next one is
+// due.
 func (w *world) after(t *testing.T, steps ...time.Duration) (due time.Duration) {
 	t.Helper()
 	step := w.step
@@ -79,7 +80,7 @@ func (w *world) after(t *testing.T, steps ...time.Duration) (due time.Duration) 
 	return due
 }
 
-// checkAfter makes a pass that long after the last one, and compares when the next one is due.
+// checkAfter makes a pass this long after the last one, and compares when the next one is due.
 func (w *world) checkAfter(t *testing.T, d, want time.Duration) {
 	t.Helper()
 	if due := w.after(t, d); due != want {
@@ -95,7 +96,7 @@ func (w *world) record(t *testing.T) application.ShutdownRecord {
 	return application.ShutdownRecord{}
 }
 
-// checkKept: no finalizer lets it go before its time, nor keeps it after.
+// checkKept checks that the finalizer is set exactly if the Application is to be kept.
 func (w *world) checkKept(t *testing.T, kept bool) {
 	t.Helper()
 	if len(w.cm.Finalizers) > 0 != kept {
@@ -103,16 +104,17 @@ func (w *world) checkKept(t *testing.T, kept bool) {
 	}
 }
 
-// story is a way in which the shutdown of a deleted Application goes.
+// story is one course of the shutdown of a deleted Application.
 type story struct {
 	name  string
 	story func(t *testing.T, w *world, c *caller)
-	// state is the end, empty if it is gone; calls are those that were made.
+	// state is the final state, or empty if the Application is gone. calls are the calls that
+	// were made.
 	state application.State
 	calls int
 }
 
-// All ways in which the shutdown of a deleted Application goes, and where they end.
+// All courses of the shutdown of a deleted Application, and their ends.
 func TestShutdown(t *testing.T) {
 	for _, story := range stories() {
 		t.Run(story.name, func(t *testing.T) {
@@ -283,13 +285,13 @@ func stories() []story {
 	}
 }
 
-// dying is an agent that is killed when it is about to call.
+// dying is an agent that is killed before a call.
 type dying struct{}
 
 // Call implements reconcile.Shutdowns.
 func (dying) Call(context.Context, manifest.Ref, int32) error { panic(crash{}) }
 
-// passUntilCrash makes a pass; whoever is killed in it is started again.
+// passUntilCrash makes a pass. If the agent is killed in it, a new agent starts.
 func (w *world) passUntilCrash(t *testing.T) (crashed bool) {
 	t.Helper()
 	defer func() {
@@ -308,7 +310,7 @@ func (w *world) passUntilCrash(t *testing.T) (crashed bool) {
 	return false
 }
 
-// obliging are Pods that confirm before they answer.
+// obliging simulates Pods that confirm before they answer.
 type obliging struct {
 	*world
 	t *testing.T
@@ -320,7 +322,7 @@ func (o obliging) Call(context.Context, manifest.Ref, int32) error {
 	return nil
 }
 
-// What is confirmed while the agent is calling still is not lost to what that writes.
+// A confirmation that arrives during the agent's call is not lost to the write that follows.
 func TestConfirmedDuringTheCall(t *testing.T) {
 	w, _ := stopping(t)
 	w.Shutdowns = obliging{w, t}
@@ -333,7 +335,7 @@ func TestConfirmedDuringTheCall(t *testing.T) {
 	w.checkKept(t, false)
 }
 
-// What the Application says of a shutdown, and what to do about it.
+// The conditions of a shutdown, with the advice in each.
 func TestWhatIsToldOfAShutdown(t *testing.T) {
 	w, c := stopping(t)
 	c.answer = refused()
@@ -346,11 +348,11 @@ func TestWhatIsToldOfAShutdown(t *testing.T) {
 	w.checkReports(t)
 
 	w.after(t, grace+2*time.Second)
-	const given = "the Application did not shut down, and is kept: ask once more with a new value of krake.dev/shutdown-retry, " +
-		"or take shutdown out of krake.dev/hooks: it has not confirmed within 30s: " + failure
+	const given = "the Application did not shut down, and is kept: ask again with a new value of krake.dev/shutdown-retry, " +
+		"or remove shutdown from krake.dev/hooks: it has not confirmed within 30s: " + failure
 	w.checkReady(t, application.StateDegraded, "ShutdownNotConfirmed", given)
 	w.checkCondition(t, application.StalledCondition, "ShutdownNotConfirmed", given)
-	w.checkReports(t, "ShutdownNotConfirmed v1 ConfigMap demo/app; left as it is: it has not confirmed within 30s: "+failure)
+	w.checkReports(t, "ShutdownNotConfirmed v1 ConfigMap demo/app; left unchanged: it has not confirmed within 30s: "+failure)
 
 	w.annotate(application.ShutdownRetryAnnotation, "1")
 	c.answer = nil
@@ -362,7 +364,8 @@ func TestWhatIsToldOfAShutdown(t *testing.T) {
 	w.checkReports(t, "ShutdownConfirmed v1 ConfigMap demo/app")
 }
 
-// Who cannot be asked is said, and is kept like who does not confirm.
+// A Service that cannot be called is reported. Its objects stay, as if their shutdown were not
+// confirmed.
 func TestWhoCannotBeAsked(t *testing.T) {
 	service := func(change func(spec map[string]any)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) {
@@ -371,12 +374,12 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	}
 	cases := map[string]func(t *testing.T, w *world){
 		"this agent calls no Services, as it was started without --hooks: have an administrator install the hooks (overlays/hooks)": func(_ *testing.T, w *world) { w.Shutdowns = nil },
-		"the Service shutdown is not there":             func(_ *testing.T, w *world) { delete(w.objects, "Service shutdown") },
+		"the Service shutdown does not exist":           func(_ *testing.T, w *world) { delete(w.objects, "Service shutdown") },
 		"the Service shutdown has no port: give it one": service(func(spec map[string]any) { delete(spec, "ports") }),
-		"the Service shutdown leads elsewhere than to Pods of its namespace, and is not called: give it a selector": service(func(spec map[string]any) {
+		"the Service shutdown does not select Pods of its namespace, and is not called: give it a selector": service(func(spec map[string]any) {
 			spec["type"] = "ExternalName"
 		}),
-		"the Application has no Service called shutdown that could be asked: add one to its manifest, or take shutdown off its annotation krake.dev/hooks": func(t *testing.T, w *world) {
+		"the Application has no Service called shutdown that could be asked: add one to its manifest, or remove shutdown from its annotation krake.dev/hooks": func(t *testing.T, w *world) {
 			w.respec(strings.Replace(hookedObjects, "{name: shutdown}", "{name: other}", 1), "")
 			w.after(t, time.Second)
 		},
@@ -402,7 +405,7 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	}
 }
 
-// A failing call costs one write in an attempt, and an answered one as well.
+// A failing call costs one write in each attempt, and so does an answered one.
 func TestWritesOfAShutdown(t *testing.T) {
 	for _, answer := range []error{nil, refused()} {
 		w, c := stopping(t)
@@ -413,7 +416,7 @@ func TestWritesOfAShutdown(t *testing.T) {
 		writes := 0
 		for i := range 75 {
 			if answer != nil {
-				c.answer = fmt.Errorf("call %d: %w", i, answer) // each says something else
+				c.answer = fmt.Errorf("call %d: %w", i, answer) // each error text differs
 			}
 			w.mustPass(t)
 			writes += len(w.writes())
@@ -424,7 +427,7 @@ func TestWritesOfAShutdown(t *testing.T) {
 	}
 }
 
-// A target that does not answer keeps the Application waiting, and that is told.
+// While the target does not answer, the Application waits, and the condition reports it.
 func TestShutdownOfASilentTarget(t *testing.T) {
 	w, c := stopping(t)
 	deleted(w)
@@ -445,7 +448,7 @@ func TestShutdownOfASilentTarget(t *testing.T) {
 	}
 }
 
-// silent are kinds that nobody can be asked for.
+// silent resolves no kinds, as with a target that does not answer.
 type silent struct{ reconcile.Kinds }
 
 // Locate implements reconcile.Kinds.
@@ -453,16 +456,15 @@ func (silent) Locate(types.NamespacedName, manifest.ID) (mutate.Object, error) {
 	return mutate.Object{}, errSilent
 }
 
-// An attempt that was begun goes on where it was, however often the agent is killed,
-// and at whichever step: it is asked in each attempt, no attempt counts twice, and
-// nothing is deleted before its time.
+// An attempt continues where it was, however often the agent is killed, at any step. Each
+// attempt makes a call, none counts twice, and no object is deleted early.
 func TestShutdownOfAnAgentThatIsKilled(t *testing.T) {
 	stories := []struct {
 		name     string
 		strategy string
-		// confirms is when, zero for never.
+		// confirms is the time of the confirmation, zero for never.
 		confirms time.Duration
-		// not before this, and where it ends.
+		// The earliest end, and the final state.
 		least time.Duration
 		state application.State
 	}{
@@ -508,7 +510,7 @@ func TestShutdownOfAnAgentThatIsKilled(t *testing.T) {
 	}
 }
 
-// steps counts what an agent does, which is killed at one of it.
+// steps counts the steps of an agent that is killed at one of them.
 type steps struct{ at, done int }
 
 func (s *steps) step() {
@@ -554,8 +556,7 @@ func (m mortalClusters) As(ctx context.Context, account reconcile.Account) (reco
 	return m.clusters.As(ctx, account)
 }
 
-// An Application that says that its work is done is deleted at once, whatever it has
-// to do before a deletion.
+// An Application whose work is complete is deleted at once, even with a shutdown hook.
 func TestComplete(t *testing.T) {
 	for _, hubIsBack := range []bool{true, false} {
 		w, c := stopping(t)
@@ -568,7 +569,7 @@ func TestComplete(t *testing.T) {
 				t.Error("no error")
 			}
 			clear(w.failures)
-			w.restart() // and nobody has to say it again
+			w.restart() // another report is not needed
 			w.mustPass(t)
 			w.checkCalls(t, "Delete the Application")
 		} else if state, err := w.Complete(t.Context(), w.here(t)); state != application.StateReady || err != nil {
@@ -582,7 +583,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// What it said does not count any more once the hook was off.
+// A report of completion does not count after the hook was removed.
 func TestCompletedOfAHookThatWasTakenOff(t *testing.T) {
 	w := hookedRunning(t, "complete")
 	w.failures["Delete the Application"] = errors.New("no")
@@ -599,7 +600,7 @@ func TestCompletedOfAHookThatWasTakenOff(t *testing.T) {
 	}
 }
 
-// Where it is not to be any more, it is not complete.
+// A report from a former cluster does not count.
 func TestCompleteOnAFormerCluster(t *testing.T) {
 	w := hookedRunning(t, "complete")
 	w.travel(t, "edge")
@@ -610,8 +611,8 @@ func TestCompleteOnAFormerCluster(t *testing.T) {
 	w.checkCalls(t)
 }
 
-// A move with a shutdown: nothing is at the new cluster while anything is at the
-// former one, and each agent begins without memory in each of its passes.
+// A move with a shutdown: the new cluster gets no object while the former one has any. Each
+// agent starts without memory in each of its passes.
 func TestMoveWithShutdown(t *testing.T) {
 	w, c := stopping(t)
 	here, there := w.objects, map[string]map[string]any{}
@@ -647,8 +648,8 @@ func TestMoveWithShutdown(t *testing.T) {
 	}
 	w.checkSilent(t, 2)
 	edge()
-	const kept = "cluster local: the Application did not shut down, and is kept: ask once more with a new value of krake.dev/shutdown-retry, " +
-		"or take shutdown out of krake.dev/hooks: it has not confirmed within 30s"
+	const kept = "cluster local: the Application did not shut down, and is kept: ask again with a new value of krake.dev/shutdown-retry, " +
+		"or remove shutdown from krake.dev/hooks: it has not confirmed within 30s"
 	w.checkReady(t, application.StateDegraded, "ShutdownNotConfirmed", kept)
 	w.checkCondition(t, application.StalledCondition, "ShutdownNotConfirmed", kept)
 	w.checkSilent(t, 2)
@@ -661,7 +662,7 @@ func TestMoveWithShutdown(t *testing.T) {
 		t.Errorf("called: %q", c.calls)
 	}
 	w.visit(application.LocalCluster, here)
-	w.confirm(t) // the token is that of the former cluster
+	w.confirm(t) // the token belongs to the former cluster
 	edge()
 	w.checkReason(t, application.ReadyCondition, "WaitingForShutdown")
 	local(time.Second)
@@ -677,8 +678,7 @@ func TestMoveWithShutdown(t *testing.T) {
 	}
 }
 
-// await has the agent of edge say that it could carry the Application out, and comes
-// back here.
+// await writes as the agent of edge that it can carry the Application out, and returns here.
 func (w *world) await(t *testing.T) {
 	t.Helper()
 	here := w.objects
@@ -688,9 +688,9 @@ func (w *world) await(t *testing.T) {
 	w.visit(application.LocalCluster, here)
 }
 
-// Nothing shuts down where nobody takes it on: the agent of the other cluster is not
-// there, or does not want it, or its target is silent; or it has waited, and is not the
-// one any more.
+// No shutdown starts unless the new cluster is ready: its agent is absent, does not accept, or
+// its target is silent. It also does not start for a cluster that was ready, but is no longer
+// the destination.
 func TestShutdownThatNobodyAwaits(t *testing.T) {
 	cases := map[string]func(t *testing.T, w *world){
 		"no agent": func(*testing.T, *world) {},
@@ -729,7 +729,7 @@ func TestShutdownThatNobodyAwaits(t *testing.T) {
 	}
 }
 
-// Whoever is to leave looks when it is awaited.
+// The agent that is to leave runs a pass when the other agent is ready.
 func TestWhoIsAwaitedIsTold(t *testing.T) {
 	w, _ := stopping(t)
 	w.travel(t, "edge")
@@ -740,7 +740,7 @@ func TestWhoIsAwaitedIsTold(t *testing.T) {
 	}
 }
 
-// Whoever waits for another cluster looks again when that changes.
+// An agent that waits for another cluster runs a pass when that cluster's status changes.
 func TestWhoWaitsIsTold(t *testing.T) {
 	w, _ := stopping(t)
 	here := w.objects
@@ -761,8 +761,8 @@ func TestWhoWaitsIsTold(t *testing.T) {
 	}
 }
 
-// Back home in the middle of a shutdown it is healed, and asked anew when it is to go
-// once more, whatever it has said before; also if nobody looked meanwhile.
+// An Application that returns during a shutdown is repaired. When it leaves again, the
+// shutdown is requested again, whatever was confirmed before, even if no agent ran meanwhile.
 func TestThereAndBackDuringAShutdown(t *testing.T) {
 	for _, mode := range []string{"enforce", "suspend"} {
 		for _, confirmed := range []bool{false, true} {
@@ -791,7 +791,8 @@ func TestThereAndBackDuringAShutdown(t *testing.T) {
 	}
 }
 
-// Deleted during a move, it has been asked already; what is nowhere yet is not asked.
+// An Application that is deleted during a move has already got its request. Objects that exist
+// nowhere get none.
 func TestDeletionDuringAMoveWithShutdown(t *testing.T) {
 	w, c := stopping(t)
 	here, there := w.objects, map[string]map[string]any{}
@@ -815,7 +816,7 @@ func TestDeletionDuringAMoveWithShutdown(t *testing.T) {
 	}
 }
 
-// Where nothing is to be written, nobody is asked to go either.
+// In modes without writes, no shutdown is requested.
 func TestMoveWithShutdownInOtherModes(t *testing.T) {
 	for _, mode := range []string{"observe", "suspend"} {
 		w, c := stopping(t)
@@ -831,8 +832,8 @@ func TestMoveWithShutdownInOtherModes(t *testing.T) {
 	}
 }
 
-// The strategy of a move is that of a deletion: what does not confirm is deleted on
-// the former cluster, and goes on where it is to be.
+// A move follows the strategy of a deletion: objects that do not confirm are deleted on the
+// former cluster, and created on the new one.
 func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 	w, _ := stopping(t)
 	here, there := w.objects, map[string]map[string]any{}
@@ -848,8 +849,8 @@ func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
-// One target by two names: what was moved is there by then, and neither asked nor
-// deleted.
+// Two names refer to one target. The moved objects exist there, and are neither asked to shut
+// down nor deleted.
 func TestShutdownOnTheSameClusterByAnotherName(t *testing.T) {
 	w, c := stopping(t)
 	here, identity := w.objects, func() types.UID { return "one" }
@@ -870,7 +871,8 @@ func TestShutdownOnTheSameClusterByAnotherName(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
-// What is never of Pods need not be gone; what nobody knows may be.
+// A kind that never has Pods need not be gone. An unknown kind may have Pods, so it must be
+// gone.
 func TestWhatShutsDown(t *testing.T) {
 	w, _ := stopping(t)
 	w.edit(t, func(cm *corev1.ConfigMap) {
@@ -886,7 +888,7 @@ func TestWhatShutsDown(t *testing.T) {
 	w.checkKept(t, false)
 }
 
-// What proves nothing changes nothing.
+// A retry without proof changes nothing.
 func TestRetryOfWhatIsNotDegraded(t *testing.T) {
 	w, _ := stopping(t)
 	for range 2 {

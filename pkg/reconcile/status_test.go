@@ -16,8 +16,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The first change of the status is written at once, the next ones together
-// when a second is over, and nothing of them is lost.
+// The first change of the status is written at once. Later changes are written together after
+// a second, and none is lost.
 func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = 10 * time.Second
@@ -41,8 +41,8 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// Where there is always something to write the next one waits longer, up to five seconds,
-// unless a condition has changed; after a rest it is a second again.
+// Under constant changes the interval of writes grows to five seconds, unless a condition
+// changes. After a rest, it is a second again.
 func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	var text strings.Builder
 	for i := range 40 {
@@ -65,12 +65,12 @@ func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
 	w.step = 10 * time.Second
 	w.mustReconcile(t)
 	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
-	w.checkAfter(t, w.step, 0) // it was at rest
+	w.checkAfter(t, w.step, 0) // after a rest
 	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
 	w.checkAfter(t, 100*time.Millisecond, 900*time.Millisecond)
 }
 
-// What somebody has made of a document is replaced by what is known.
+// A document that another client has changed is replaced by the known content.
 func TestDocumentsThatSomebodyHasChanged(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = 10 * time.Second
@@ -87,8 +87,8 @@ func TestDocumentsThatSomebodyHasChanged(t *testing.T) {
 	}
 }
 
-// While many Applications have drifts, what tells of repairs alone has to wait for its
-// turn: no repair waits for that. What else there is to tell does not wait.
+// While many Applications have drifts, a status that only records repairs waits for its turn.
+// Repairs do not wait for that, and other changes of the status do not wait either.
 func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = 10 * time.Second
@@ -113,14 +113,29 @@ func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
 	}
 }
 
-// othersTell has as many other Applications write of repairs, at the next pass's time.
+// After a restart that finds nothing to write, a status that only records a repair waits for its turn
+// as before: otherwise a storm would write the status of each Application at once.
+func TestStatusWaitsForItsTurnAfterARestart(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	w.checkSilentRestart(t)
+	w.forget()
+	w.othersTell(5 + 3)
+	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
+	w.checkAfter(t, w.step, 800*time.Millisecond)
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
+}
+
+// othersTell reserves this many history writes for other Applications, at the time of the next
+// pass.
 func (w *world) othersTell(n int) {
 	for range n {
 		w.OtherHistory(w.now.Add(w.step))
 	}
 }
 
-// A new spec does not wait: what it holds must not be lost with the process.
+// A new spec is written at once: its inventory must not be lost with the process.
 func TestANewSpecIsWrittenAtOnce(t *testing.T) {
 	w := running(t, oneObject, "")
 	drift(t, w)
@@ -134,8 +149,8 @@ func TestANewSpecIsWrittenAtOnce(t *testing.T) {
 	w.checkSilentRestart(t)
 }
 
-// What had to wait does not come back after something newer was written: neither
-// an older inventory nor an older status.
+// A delayed status is not written after a newer one: neither an older inventory nor older
+// conditions.
 func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
 	waiting := func(t *testing.T) *world {
 		t.Helper()
@@ -156,7 +171,7 @@ func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
 		w.forget()
 		w.checkRequeued(t)
 		clear(w.failures)
-		w.unseen["Deployment web"] = true // to the observers: the inventory alone tells of it
+		w.unseen["Deployment web"] = true // unseen by the observers: only the inventory records it
 		w.respec(oneObject, "")
 		w.mustPass(t)
 		if w.objects["Deployment web"] != nil {
@@ -179,8 +194,8 @@ func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
 	})
 }
 
-// The history keeps the last ten, the newest first; what comes back by the same
-// hand is counted, so that it does not push the others out.
+// The history keeps the last ten entries, the newest first. Repeated drift by the same manager
+// is counted in one entry, so that it does not displace others.
 func TestHistory(t *testing.T) {
 	w := running(t, oneObject, "")
 	for i := range 11 {
@@ -202,8 +217,8 @@ func TestHistory(t *testing.T) {
 	check.Equal(t, "history", want, history)
 }
 
-// A value that may be a secret is told by nothing but its path; another one is
-// shown if it is short, and by its digest if not.
+// For a value that may be a secret, only the path is recorded. Other values are recorded if
+// they are short, and as digests if not.
 func TestValuesInTheHistory(t *testing.T) {
 	container := func(fields string) string {
 		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, template: {spec: {containers: [{name: main, ` + fields + `}]}}}}`
@@ -260,7 +275,7 @@ func TestValuesInTheHistory(t *testing.T) {
 	}
 }
 
-// A drift of many fields is told by the first of them.
+// A drift of many fields records the first of them.
 func TestFieldsInTheHistoryAreBounded(t *testing.T) {
 	var data []string
 	for i := range 20 {
@@ -279,7 +294,7 @@ func TestFieldsInTheHistoryAreBounded(t *testing.T) {
 	}
 }
 
-// The state is that of the workloads, and what is not well is named.
+// The state summarises the workloads, and names what is unhealthy.
 func TestStates(t *testing.T) {
 	status := func(ready int64, conditions ...any) map[string]any {
 		return map[string]any{
@@ -296,13 +311,14 @@ func TestStates(t *testing.T) {
 		reason string
 		pods   application.ContainerHealth
 		health string
+		why    string
 	}{
 		{"all Pods run", status(2, condition("Available", "True", "")), application.StateRunning, "Ready",
-			application.ContainerHealth{DesiredPods: 2, RunningPods: 2}, "Current"},
+			application.ContainerHealth{DesiredPods: 2, RunningPods: 2}, "Current", ""},
 		{"a Pod is missing", status(1, condition("Available", "False", "")), application.StateDegraded, "InProgress",
-			application.ContainerHealth{DesiredPods: 2, RunningPods: 1}, "InProgress"},
+			application.ContainerHealth{DesiredPods: 2, RunningPods: 1}, "InProgress", "Available: 1/2"},
 		{"the controller has given up", status(0, condition("Progressing", "False", "ProgressDeadlineExceeded")), application.StateFailed, "Unhealthy",
-			application.ContainerHealth{DesiredPods: 2}, "Failed"},
+			application.ContainerHealth{DesiredPods: 2}, "Failed", "Progress deadline exceeded"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -316,7 +332,7 @@ func TestStates(t *testing.T) {
 			w.checkReason(t, application.ReconciledCondition, "Reconciled")
 			check.Equal(t, "container health", &c.pods, app.Status.ContainerHealth)
 			id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-			check.Equal(t, "objects", []application.ObjectStatus{{ID: id, Health: c.health}}, app.Status.Objects)
+			check.Equal(t, "objects", []application.ObjectStatus{{ID: id, Health: c.health, Message: c.why}}, app.Status.Objects)
 			if w.cm.Labels[application.StateLabel] != string(c.state) {
 				t.Errorf("label: %s", w.cm.Labels[application.StateLabel])
 			}
@@ -325,7 +341,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// An Application is being created from when something is about to be.
+// An Application has the state CREATING before its first object is created.
 func TestStateWhileItIsCreated(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.admit = func(_, _ map[string]any) error {
@@ -336,7 +352,7 @@ func TestStateWhileItIsCreated(t *testing.T) {
 	w.checkConditions(t)
 }
 
-// Where Services are reached is told, as soon as it is known.
+// The addresses of Services are reported as soon as they are known.
 func TestServices(t *testing.T) {
 	w := newWorld(t, `
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}
@@ -355,4 +371,35 @@ func TestServices(t *testing.T) {
 		t.Error("an address that nobody asked for is no drift")
 	}
 	w.checkSilentRestart(t)
+}
+
+// Where many objects are not ready, the condition counts them and names the first. The status has the
+// reason of each.
+func TestManyObjectsThatAreNotReadyAreCounted(t *testing.T) {
+	w := newWorld(t, deployments(12), "")
+	w.answer = func(live map[string]any) {
+		if name := (&unstructured.Unstructured{Object: live}).GetName(); name < "web-005" {
+			status, _ := live["status"].(map[string]any)
+			status["availableReplicas"], status["readyReplicas"] = int64(1), int64(1)
+			status["conditions"] = []any{map[string]any{"type": "Available", "status": "False"}}
+		}
+	}
+	w.mustReconcile(t)
+	w.checkCondition(t, application.ReadyCondition, "InProgress", "5 of 12 objects: apps/v1 Deployment demo/web-000: InProgress: Available: 1/2; and 4 more")
+	for i, object := range w.app(t).Status.Objects {
+		want := map[bool]string{true: "Available: 1/2"}[i < 5]
+		check.Equal(t, object.Name, want, object.Message)
+	}
+}
+
+// Objects that left the spec count too, but there is no total that has them.
+func TestObjectsThatLeftTheSpecAreCounted(t *testing.T) {
+	w := running(t, deployments(6), "")
+	for i := range 5 {
+		w.finalize(t, fmt.Sprintf("Deployment web-%03d", i), "theirs/keeps")
+	}
+	w.respec(strings.ReplaceAll(deployment, "NAME", "web-005"), "")
+	w.mustPass(t)
+	w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked",
+		"5 objects: apps/v1 Deployment demo/web-004: its deletion waits for its finalizers theirs/keeps; and 4 more")
 }

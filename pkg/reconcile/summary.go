@@ -8,13 +8,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/health"
 )
 
-// Summary is what the loop knows of a live object beside its observed fields.
+// Summary is the loop's knowledge of a live object beside its observed fields.
 type Summary struct {
 	health.Health
 
 	// Hold is the object's annotation, "" if it has none.
 	Hold string
-	// OwnerUID is that of the Application to which the object says it belongs.
+	// OwnerUID is the UID of the Application that the object names as its owner.
 	OwnerUID types.UID
 }
 
@@ -25,8 +25,7 @@ func Summarise(live map[string]any) any {
 	}
 }
 
-// Summarised are the fields of an object that [Summarise] reads, beside its metadata
-// and its type.
+// Summarised returns the fields that [Summarise] reads, beside metadata and type.
 func Summarised() []string { return []string{"spec", "status"} }
 
 func holdOf(live map[string]any) string { return annotationOf(live, application.HoldUntilAnnotation) }

@@ -8,8 +8,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// Whoever decodes of an object what Summarised names, beside metadata without
-// managedFields and the type, summarises it as if it were there as a whole.
+// It is enough to decode the fields that Summarised names, the type, and metadata without
+// managedFields. The summary is the same as that of the whole object.
 func TestSummarised(t *testing.T) {
 	condition := func(name, status string) map[string]any {
 		return map[string]any{"type": name, "status": status, "reason": "Because", "message": "so"}
@@ -42,7 +42,7 @@ func TestSummarised(t *testing.T) {
 					"annotations": map[string]any{"krake.dev/owner-uid": "u", "krake.dev/hold-until": "2026-01-01T00:00:00Z"},
 				},
 				"spec": map[string]any{"replicas": int64(1), "type": "LoadBalancer", "completions": int64(1)},
-				// What else kinds have at the top.
+				// Other top-level fields of kinds.
 				"data": map[string]any{"a": "b"}, "stringData": map[string]any{"a": "b"}, "type": "Opaque", "immutable": true, "subsets": []any{},
 				"rules": []any{}, "roleRef": map[string]any{}, "webhooks": []any{}, "conditions": []any{condition("Ready", "False")}, "phase": "Failed",
 				"provisioner": "p", "value": int64(1), "secrets": []any{}, "ports": []any{}, "endpoints": []any{},

@@ -22,8 +22,8 @@ const (
 	oneObject = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
 )
 
-// "Create: observer stopped before: no; started after: yes". What is about to
-// be held is written before the first creation, so that a crash loses nothing.
+// "Create: observer stopped before: no; started after: yes". The inventory is written before
+// the first creation, so that a crash loses nothing.
 func TestCreate(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
 	w.mustReconcile(t)
@@ -40,8 +40,8 @@ func TestCreate(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// "Update: observer stopped before: yes; started after: yes". From Observe to
-// Start the events wait: that is the observer's stop.
+// "Update: observer stopped before: yes; started after: yes". Events wait between Observe and
+// Start: this is the observer's stop.
 func TestUpdate(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
@@ -56,9 +56,9 @@ func TestUpdate(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// "As an update is performed, the observer is stopped before and started after
-// this reconciliation": a drift is reverted as an update is made, by a patch of
-// the one field. Of what is recorded only the history is another.
+// "As an update is performed, the observer is stopped before and started after this
+// reconciliation": drift is reverted like an update, by a patch of the one field. In the
+// record, only the history changes.
 func TestDrift(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
@@ -74,8 +74,8 @@ func TestDrift(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// "Delete: observer stopped before: yes; started after: no". Last created, first
-// deleted; the Application goes when all else is gone.
+// "Delete: observer stopped before: yes; started after: no". Objects are deleted in the
+// reverse order of their creation, and the Application last.
 func TestDelete(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.cm.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -88,7 +88,7 @@ func TestDelete(t *testing.T) {
 	)
 	w.checkReports(t, "Deleted apps/v1 Deployment demo/web", "Deleted v1 ConfigMap demo/config")
 
-	w.mustRest(t) // as the cache brings it once more
+	w.mustRest(t) // the cache sends it once more
 	w.checkCalls(t, "Stop")
 }
 
@@ -112,8 +112,8 @@ func TestCreatedObject(t *testing.T) {
 	check.Equal(t, "object", want, w.objects["ConfigMap config"])
 }
 
-// What was written or read is handed to Start, so that its echo is no news, and
-// with it what is desired from then on.
+// Start receives the written and read objects, so that their events are not news, and the
+// state that is desired from then on.
 func TestStart(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
 	w.mustReconcile(t)
@@ -127,8 +127,8 @@ func TestStart(t *testing.T) {
 	check.Equal(t, "seen without one", []string(nil), w.seen)
 }
 
-// The revision of a target is another one if anything is that it is compared or
-// projected by, and the same if not: another is read again.
+// The revision of a target changes with everything that affects comparison or projection, and
+// with nothing else. Another revision is read again.
 func TestRevision(t *testing.T) {
 	const (
 		manifest = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
@@ -158,7 +158,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// Somebody removed the finalizer: it is put back before anything else is done.
+// Another client removed the finalizer: it is restored before anything else.
 func TestFinalizerIsPutBack(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.cm.Finalizers = nil
@@ -166,13 +166,13 @@ func TestFinalizerIsPutBack(t *testing.T) {
 	w.checkCalls(t, "Observe", "Write finalizers", "Start")
 }
 
-// Nothing to do: nothing is written, and nothing acted.
+// Without differences, nothing is written.
 func TestNothingToDo(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.checkQuiet(t)
 }
 
-// What the loop leaves alone.
+// Applications that the loop ignores.
 func TestLeftAlone(t *testing.T) {
 	cases := []struct {
 		name string
@@ -201,7 +201,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// If it cannot be written that something is about to be held, it is not created.
+// If the inventory cannot be written, the object is not created.
 func TestNoInventoryNoCreation(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.failures["Write inventory.local status krake.dev/state finalizers"] = errors.New("no space")
@@ -209,7 +209,7 @@ func TestNoInventoryNoCreation(t *testing.T) {
 	w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Start")
 }
 
-// The agent ended between two steps: the next one takes up where it stopped.
+// The agent ended between two steps: the next one continues there.
 func TestAfterACrash(t *testing.T) {
 	t.Run("after the inventory, before the creation", func(t *testing.T) {
 		w := newWorld(t, oneObject, "")
@@ -229,12 +229,12 @@ func TestAfterACrash(t *testing.T) {
 		w.unseen["ConfigMap config"] = true
 		w.mustReconcile(t)
 		w.checkCalls(t, "Observe", "Create ConfigMap config", "Read ConfigMap config", "Patch ConfigMap config add /metadata/labels", "Write status", "Start")
-		// It is not known since when it is so.
+		// The beginning of the drift is unknown.
 		w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: metadata.labels, changed by unknown (the removal of a field leaves no trace)")
 	})
 }
 
-// crashAt ends a pass at a call, by a failure that nothing of is recorded.
+// crashAt ends a pass at a call, and no part of the call is recorded.
 func crashAt(t *testing.T, w *world, call string) {
 	t.Helper()
 	before := w.cm
@@ -250,7 +250,7 @@ func crashAt(t *testing.T, w *world, call string) {
 	w.forget()
 }
 
-// An object that disappeared is created again, and it is told how fast.
+// A deleted object is created again, and the delay is reported.
 func TestRecreate(t *testing.T) {
 	w := running(t, oneObject, "")
 	delete(w.objects, "ConfigMap config")
@@ -260,7 +260,7 @@ func TestRecreate(t *testing.T) {
 	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
 }
 
-// It disappears between the observation and the patch: it is created.
+// If the object is deleted between observation and patch, it is created.
 func TestGoneBeforeThePatch(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.vanishing["ConfigMap config"] = true
@@ -268,8 +268,8 @@ func TestGoneBeforeThePatch(t *testing.T) {
 	w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status", "Start")
 }
 
-// The observers have not looked at the object under its present target: it is
-// read, found to be as desired, and left alone.
+// The observers have not read the object under its present target. It is read, matches the
+// desired state, and stays unchanged.
 func TestStale(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.stale["ConfigMap config"] = true
@@ -278,7 +278,7 @@ func TestStale(t *testing.T) {
 	w.checkReports(t)
 }
 
-// The reference's figure: what the API answers to the creation is learned, and
+// The reference's figure: values in the API server's answer to the creation are learned, and
 // desired from then on.
 func TestLearn(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,

@@ -43,52 +43,52 @@ var (
 	appName = types.NamespacedName{Namespace: "demo", Name: "app"}
 	noon    = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-	// errSilent is what comes of a request that no API server answers.
+	// errSilent is the error of a request that no API server answers.
 	errSilent = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 )
 
-// world is the three things that the loop talks to: one Application, the objects
-// of its cluster, and observers that see all of them at once. It writes down
-// what is asked of it; of a write to the Application, what that changes.
+// world simulates what the loop calls: one Application, the objects of its cluster, and
+// observers that see all objects at once. It records all calls, and for a write to the
+// Application its changes.
 type world struct {
 	*reconcile.Reconciler
 
-	cm      *corev1.ConfigMap // nil: there is none
+	cm      *corev1.ConfigMap // nil: it does not exist
 	objects map[string]map[string]any
 	version int
-	// now is the time; it goes on by step before each pass.
+	// now is the current time, which advances by step before each pass.
 	now  time.Time
 	step time.Duration
-	// others are further Applications that exist.
+	// others are other Applications.
 	others []types.NamespacedName
 
-	// answer changes what the API server makes of a created or patched object.
+	// answer changes a created or patched object as the API server does.
 	answer func(live map[string]any)
-	// admit says what is wrong with an object as it is to become.
+	// admit validates a change of an object.
 	admit func(before, after map[string]any) error
-	// unknown are the errors of what observers cannot watch, by the name of the object.
+	// unknown are errors for objects that observers cannot watch, by the object's name.
 	unknown map[string]error
-	// hubFails is the answer to all writes of the Application.
+	// hubFails is the error of all writes to the Application.
 	hubFails error
-	// failures are the answers to calls, by the text of the call, as "Create ConfigMap a".
+	// failures are the errors of calls, by the text of the call, such as "Create ConfigMap a".
 	failures map[string]error
-	// Of objects, by their names as "ConfigMap a": that the observers have not
-	// looked at them, that they do not see them, that they saw them disappear, that
-	// they disappear once they were seen.
+	// These maps hold objects by labels such as "ConfigMap a". The observers have not read the
+	// stale ones, do not see the unseen ones, and saw the gone ones disappear. The vanishing
+	// ones disappear after they were observed.
 	stale, unseen, gone, vanishing map[string]bool
-	// desired are the objects of targets, by their revisions.
+	// desired are the desired objects of targets, by their revisions.
 	desired map[string]map[string]any
 
 	calls   []string
 	reports []string
-	// looked counts how often an object was read to be deleted.
+	// looked counts the reads of an object before its deletion.
 	looked map[string]int
-	// What the observers were told last.
+	// The targets of the last call of Observe and of Start.
 	observed, started []observer.Target
 	seen              []string
 }
 
-// newWorld has an Application with this spec, as admission leaves it.
+// newWorld returns a world whose Application has this spec, after admission.
 func newWorld(t testing.TB, manifestText, schemaText string) *world {
 	t.Helper()
 	cm := &corev1.ConfigMap{
@@ -111,7 +111,7 @@ func newWorld(t testing.TB, manifestText, schemaText string) *world {
 	return w
 }
 
-// restart has another agent take over, which remembers nothing.
+// restart starts a new agent without memory.
 func (w *world) restart() {
 	scope, limit := mutate.NamespaceScope, 4*time.Hour
 	former := w.Reconciler
@@ -154,7 +154,7 @@ func mapper() meta.RESTMapper {
 	return known
 }
 
-// running gives a world that has come to rest, with what was written down forgotten.
+// running returns a world that is reconciled, and clears the recorded calls.
 func running(t testing.TB, manifestText, schemaText string) *world {
 	t.Helper()
 	w := newWorld(t, manifestText, schemaText)
@@ -198,7 +198,7 @@ func (w *world) checkCalls(t *testing.T, want ...string) {
 	check.Equal(t, "calls", want, w.calls)
 }
 
-// mustRest is mustReconcile, with what was called before forgotten.
+// mustRest clears the recorded calls and runs mustReconcile.
 func (w *world) mustRest(t testing.TB) {
 	t.Helper()
 	w.forget()
@@ -213,7 +213,7 @@ func (w *world) mustFail(t *testing.T) {
 	}
 }
 
-// checkQuiet: the next pass finds nothing to do and writes nothing.
+// checkQuiet checks that the next pass finds no differences and writes nothing.
 func (w *world) checkQuiet(t *testing.T) {
 	t.Helper()
 	w.mustRest(t)
@@ -225,7 +225,7 @@ func (w *world) checkReports(t *testing.T, want ...string) {
 	check.Equal(t, "reports", want, w.reports)
 }
 
-// app is what the ConfigMap says now.
+// app decodes the ConfigMap.
 func (w *world) app(t *testing.T) *application.Application {
 	t.Helper()
 	app, err := application.Read(w.cm)
@@ -233,15 +233,15 @@ func (w *world) app(t *testing.T) *application.Application {
 	return app
 }
 
-// ready is what the condition Ready says of an Application with which all is well.
-const ready = "all objects are as the Application says, and healthy"
+// ready is the message of the condition Ready when the Application is healthy.
+const ready = "all objects match the Application, and are healthy"
 
 func (w *world) checkState(t *testing.T, want application.State) {
 	t.Helper()
 	check.Equal(t, "state", want, w.app(t).Status.State)
 }
 
-// checkObjects compares how many objects there are on the target.
+// checkObjects compares the number of objects on the target.
 func (w *world) checkObjects(t *testing.T, want int) {
 	t.Helper()
 	if len(w.objects) != want {
@@ -263,8 +263,8 @@ func (w *world) checkReady(t *testing.T, state application.State, reason, messag
 	w.checkCondition(t, application.ReadyCondition, reason, message)
 }
 
-// checkReconciled compares the state, and the condition of which Ready has the
-// reason where the objects are not as the Application says.
+// checkReconciled compares the state and the conditions Ready and Reconciled, which have the
+// same reason and message.
 func (w *world) checkReconciled(t *testing.T, state application.State, reason, message string) {
 	t.Helper()
 	w.checkReady(t, state, reason, message)
@@ -283,7 +283,7 @@ func (w *world) checkCondition(t *testing.T, name, reason, message string) {
 	}
 }
 
-// checkReason compares the reason of a condition, whatever it says.
+// checkReason compares the reason of a condition, whatever its message.
 func (w *world) checkReason(t *testing.T, name, reason string) {
 	t.Helper()
 	condition := meta.FindStatusCondition(w.app(t).Status.Conditions, name)
@@ -292,10 +292,10 @@ func (w *world) checkReason(t *testing.T, name, reason string) {
 	}
 }
 
-// writes are the calls that changed something, or tried to.
+// writes returns the calls that write, successful or not.
 func (w *world) writes() []string { return w.callsOf("Create", "Patch", "Delete", "Write") }
 
-// touches are the writes to the target, or attempts.
+// touches returns the calls that write to the target, successful or not.
 func (w *world) touches() []string { return w.callsOf("Create", "Patch", "Delete") }
 
 func (w *world) callsOf(verbs ...string) (calls []string) {
@@ -319,19 +319,19 @@ func (w *world) checkPass(t *testing.T, touches ...string) {
 	w.checkTouches(t, touches...)
 }
 
-// pass reconciles, whatever comes of it, and forgets what was called before.
+// pass reconciles, whatever the result, and clears the recorded calls first.
 func (w *world) pass(t *testing.T) (ctrl.Result, error) {
 	t.Helper()
 	w.forget()
 	return w.reconcile(t)
 }
 
-// checkSilentRestart: an agent that knows nothing finds nothing to write.
+// checkSilentRestart checks that a new agent writes nothing.
 func (w *world) checkSilentRestart(t *testing.T) {
 	t.Helper()
 	w.restart()
 	for range 2 {
-		// What failed fails once more; what matters is that nothing is written.
+		// A failed step fails once more. Only the absence of writes matters.
 		if _, err := w.pass(t); err != nil {
 			t.Logf("after a restart: %v", err)
 		}
@@ -348,7 +348,7 @@ func (w *world) inventory(t *testing.T) []string {
 	return held
 }
 
-// change is what somebody else does to an object.
+// change changes an object as another client.
 func (w *world) change(t testing.TB, name string, change func(live *unstructured.Unstructured)) {
 	t.Helper()
 	live, ok := w.objects[name]
@@ -380,7 +380,7 @@ func (w *world) bump(live map[string]any) {
 	(&unstructured.Unstructured{Object: live}).SetResourceVersion(w.next())
 }
 
-// label is how an object is called here.
+// label returns the name of an object in the recorded calls.
 func label(id manifest.ID) string { return id.Kind + " " + id.Name }
 
 type applications struct{ *world }
@@ -433,7 +433,7 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 	return nil
 }
 
-// changed names what differs between two versions of the Application.
+// changed names the differences between two versions of the Application.
 func changed(before, after *corev1.ConfigMap) []string {
 	var names []string
 	for _, texts := range [][2]map[string]string{{before.Data, after.Data}, {before.Labels, after.Labels}} {
@@ -514,14 +514,14 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 		return nil, fmt.Errorf("patch %s: %w", ref, err)
 	}
 	c.answer(after)
-	if !reflect.DeepEqual(stored, after) { // the API server does not store what is as it was
+	if !reflect.DeepEqual(stored, after) { // the API server does not store an unchanged object
 		c.bump(after)
 		c.objects[name] = after
 	}
 	return runtime.DeepCopyJSON(after), nil
 }
 
-// run has the controller of a Deployment do its work at once.
+// run updates a Deployment's status as its controller does, at once.
 func run(live map[string]any) {
 	if live["kind"] != "Deployment" || live["status"] != nil {
 		return
@@ -537,7 +537,7 @@ func run(live map[string]any) {
 	}
 }
 
-// perform gives the object after the patch, as the API server reads it.
+// perform returns the object after the patch, decoded as by the API server.
 func perform(live map[string]any, patch schema.Patch) map[string]any {
 	operations := sure(jsonpatch.DecodePatch(sure(json.Marshal(patch))))
 	patched := sure(operations.Apply(sure(json.Marshal(live))))
@@ -548,7 +548,7 @@ func perform(live map[string]any, patch schema.Patch) map[string]any {
 	return after
 }
 
-// sure is for what fails by a mistake only that no test means to make.
+// sure panics on an error that only a mistake in the test can cause.
 func sure[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -582,7 +582,7 @@ func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) 
 	return nil, nil
 }
 
-// finalize has somebody's finalizers keep an object, none to let it go.
+// finalize sets another client's finalizers on an object, or removes them.
 func (w *world) finalize(t *testing.T, name string, finalizers ...string) {
 	t.Helper()
 	w.change(t, name, func(live *unstructured.Unstructured) {
@@ -610,7 +610,7 @@ func (o observers) Observe(_ observer.Owner, targets []observer.Target) []observ
 	return current
 }
 
-// Strays are the objects that name the Application, as far as observers see them.
+// Strays returns the objects that name the Application, as far as the observers see them.
 func (o observers) Strays(owner observer.Owner) []observer.Stray {
 	var strays []observer.Stray
 	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
@@ -669,7 +669,7 @@ func (o observers) Start(_ observer.Owner, targets []observer.Target, seen []map
 
 func (o observers) Stop(observer.Owner) { _ = o.call("Stop") }
 
-// annotate sets an annotation of the Application: a time, or a text.
+// annotate sets an annotation of the Application to a time or a text.
 func (w *world) annotate(name string, value any) {
 	w.cm.Annotations[name] = annotation(value)
 	w.cm.ResourceVersion = w.next()
@@ -682,7 +682,7 @@ func annotation(value any) string {
 	return fmt.Sprint(value)
 }
 
-// without are kinds of which one is not served.
+// without serves all kinds but one.
 type without struct {
 	reconcile.Kinds
 

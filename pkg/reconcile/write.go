@@ -14,12 +14,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// maxTries is how often one object is written in one pass.
+// maxTries is the maximum number of writes of one object in one pass.
 const maxTries = 3
 
-// manyOperations is the number of operations of a patch that may not hold the whole repair:
-// an API server takes no more in one request. manyRounds bounds such patches in one pass: a
-// rival that writes all of it back would keep the pass for ever.
+// manyOperations is the size of a patch that may lack a part of the repair, because an API server
+// limits the operations of one request. manyRounds bounds such patches in one pass. Without it, a
+// rival that reverts all of them would keep the pass running forever.
 const (
 	manyOperations = 5_000
 	manyRounds     = 20
@@ -28,12 +28,13 @@ const (
 // writer creates and patches the objects of one pass.
 type writer struct {
 	pass      *pass
+	target    Cluster
 	ownership ownership
 	answers   answers
 }
 
-// do writes one object, unless the target did not answer about another one: each of them
-// would wait for an answer.
+// do writes one object. If the target did not answer about another object, do writes nothing,
+// because each request would wait for an answer.
 func (w writer) do(o *object, write func()) {
 	if w.pass.lost != nil {
 		o.fail(w.pass.lost)
@@ -45,8 +46,8 @@ func (w writer) do(o *object, write func()) {
 	}
 }
 
-// create creates an object from the whole desired state. If nothing may be written it only
-// reads: an object that has lost its label looks missing.
+// create creates an object from the whole desired state. If it must not write, it only reads,
+// because an object without its label looks missing.
 func (w writer) create(ctx context.Context, o *object, tries int) {
 	fight := []pacing.Rivalry{{Field: status.WholeObject, Rival: blame.Culprit{}.Name()}}
 	pausedUntil := o.memory.fights.PausedUntil(fight, o.setting.now)
@@ -61,10 +62,10 @@ func (w writer) create(ctx context.Context, o *object, tries int) {
 	if o.rest() {
 		return
 	}
-	live, err := w.pass.target.Create(ctx, o.plan.Ref, o.plan.Body())
+	live, err := w.target.Create(ctx, o.plan.Ref, o.plan.Body())
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		// Created before a crash, or its label was removed: if it proves to be ours.
+		// It was created before a crash, or lost its label. repair checks that it is ours.
 		w.repair(ctx, o, nil, tries)
 	case apierrors.IsInvalid(err):
 		o.fail(err)
@@ -82,12 +83,12 @@ func (w writer) create(ctx context.Context, o *object, tries int) {
 
 // lookFor sets the verdict on an object that is missing and must not be created now.
 func (w writer) lookFor(ctx context.Context, o *object, until time.Time) {
-	_, err := w.pass.target.Patch(ctx, o.plan.Ref, nil, readOnly)
+	_, err := w.target.Patch(ctx, o.plan.Ref, nil, readOnly)
 	switch {
 	case apierrors.IsNotFound(err) && !until.IsZero():
-		o.verdict = status.Verdict{Reason: status.Contended, Message: "the object is deleted again and again: leave it out of the manifest to let it go", Again: until}
+		o.verdict = status.Verdict{Reason: status.Contended, Message: "another client deletes the object again and again: leave it out of the manifest to stop creating it", Again: until}
 	case apierrors.IsNotFound(err):
-		o.verdict = status.Verdict{Reason: status.Observed, Message: "the object is missing"}
+		o.verdict = status.Verdict{Reason: status.ObserveMode, Message: "the object is missing"}
 	case err != nil:
 		o.fail(err)
 	default:
@@ -100,26 +101,26 @@ func (w writer) lookFor(ctx context.Context, o *object, until time.Time) {
 // readOnly is the patch of an object that is only read.
 func readOnly(map[string]any) (schema.Patch, error) { return nil, nil }
 
-// repair patches the observed fields that differ, and nothing else. live is the object as
-// it was last seen, nil to read it.
+// repair patches the observed fields that differ, and nothing else. live is the last known object,
+// or nil to read it.
 func (w writer) repair(ctx context.Context, o *object, live map[string]any, tries int) {
 	for r := (&repair{object: o}); ; {
 		if tries == 0 {
-			o.verdict = status.Verdict{Reason: status.Error, Message: "somebody else writes it as fast as this agent: it is tried again", Again: o.setting.now.Add(time.Second)}
+			o.verdict = status.Verdict{Reason: status.Error, Message: "another client writes it as fast as this agent: it is tried again", Again: o.setting.now.Add(time.Second)}
 			return
 		}
 		if o.rest() {
 			return
 		}
 		var d decision
-		after, err := w.pass.target.Patch(ctx, o.plan.Ref, live, func(live map[string]any) (schema.Patch, error) {
+		after, err := w.target.Patch(ctx, o.plan.Ref, live, func(live map[string]any) (schema.Patch, error) {
 			var err error
 			d, err = w.decide(ctx, r, live)
 			return d.patch, err
 		})
 		again := false
 		switch {
-		case apierrors.IsNotFound(err): // it went meanwhile
+		case apierrors.IsNotFound(err): // deleted in the meantime
 			w.create(ctx, o, tries-1)
 		case apierrors.IsInvalid(err):
 			again, live, tries = true, d.before, w.answers.recordRefusal(r, d, err, tries)
@@ -128,7 +129,7 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 		case d.marksOnly:
 			again = w.answers.recordMarks(o, d, after)
 			r, live, tries = &repair{object: o}, after, tries-1
-		case len(d.patch) >= manyOperations && versionOf(after) != versionOf(d.before): // each time there is less
+		case len(d.patch) >= manyOperations && versionOf(after) != versionOf(d.before): // each patch reduces the remaining repair
 			again, live = true, after
 			if r.rounds++; r.rounds == manyRounds {
 				tries = 0
@@ -157,8 +158,8 @@ func (w writer) decide(ctx context.Context, r *repair, live map[string]any) (dec
 	return r.decide(live), nil
 }
 
-// claimAdoption records that an object is about to be adopted, before it is: it is not
-// deleted with the Application unless the user asks for that.
+// claimAdoption records the adoption of an object before it is made. An adopted object is deleted
+// with the Application only if the user requests it.
 func (w writer) claimAdoption(ctx context.Context, o *object, d decision) error {
 	app := w.pass.app
 	if len(d.patch) == 0 || o.isProved(d.before) || slices.Contains(app.Adopted, o.plan.ID) {
@@ -172,7 +173,7 @@ func (w writer) claimAdoption(ctx context.Context, o *object, d decision) error 
 	err := w.ownership.applications.Update(ctx, &claimed)
 	switch {
 	case apierror.IsUnanswered(err):
-		return errUnclaimed // by the hub: nothing is wrong with the target
+		return errUnclaimed // the hub did not answer: the target has no problem
 	case err != nil:
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A difference stands only if the watch had the time to report it.
+// A difference counts only if the watch had the time to report it.
 func TestADifferenceStandsUntilItIsHeardOf(t *testing.T) {
 	var absent Version
 	is := func(uid, version string) Version { return Version{types.UID(uid), version} }

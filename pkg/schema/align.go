@@ -2,26 +2,25 @@ package schema
 
 import "slices"
 
-// Type is what an API says of the values at one place. A nil Type says nothing.
+// Type describes an API's type of the values at one place. A nil Type is unknown.
 type Type interface {
 	// Field is the type of an object's field.
 	Field(name string) Type
 	// Element is the type of a list's elements.
 	Element() Type
-	// Keys are the merge keys of a list (x-kubernetes-list-map-keys), none if
-	// its elements have no key.
+	// Keys are the merge keys of a list (x-kubernetes-list-map-keys). There are none if its
+	// elements have no key.
 	Keys() []Key
 }
 
-// Align gives the schema with the merge keys of the API: the elements of such
-// lists are found by key, wherever they are. Keys that the user has stated win.
+// Align returns the schema with the merge keys of the API: it finds the elements of such lists by
+// key, at any index. Keys that the user has set take precedence.
 //
-// An element without a partner is not missed as such: the length decides. The
-// minimum counts the desired elements that are there, those of the manifest if
-// there are any; the maximum counts all; what is too much is cut from the
-// elements that nobody asked for. A place of the schema beyond the desired
-// elements takes the next element that is left. The order of elements does not
-// count.
+// An element without a partner is no difference of its own: the length decides. The minimum counts
+// the desired elements that are present, or only those of the manifest if it has any. The maximum
+// counts all elements. Surplus elements are cut, beginning with those that are not desired. A place
+// of the schema beyond the desired elements takes the next remaining element. The order of elements
+// does not matter.
 //
 // A list is aligned by index if any of its desired elements lacks the key.
 func (s Schema) Align(t Type) Schema {

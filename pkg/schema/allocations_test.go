@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Every event of every observed object is compared: without drift that must
+// The agent compares every event of every observed object. A comparison without drift must
 // cost nothing but time.
 func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 	text, err := os.ReadFile("testdata/deployment.yaml")
@@ -44,8 +44,8 @@ func TestCompareWithoutDriftAllocatesNothing(t *testing.T) {
 	}
 }
 
-// rearranged gives the Deployment with its ports in another order and one value
-// in another form.
+// rearranged returns the Deployment with its ports in another order and one value in another
+// form.
 func rearranged(live object) object {
 	moved := runtime.DeepCopyJSON(live)
 	template := moved["spec"].(object)["template"].(object)

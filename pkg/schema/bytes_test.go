@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whatever the bytes are: they are refused with a place and a way out, or
-// everything can be done with what they say.
+// Any input is either refused with a place and a way out, or all operations work with what it
+// decodes to.
 func FuzzBytes(f *testing.F) {
 	const resource = "{apiVersion: v1, kind: Song, metadata: {name: a, namespace: b}, spec: {list: [{k: x, v: 1}], cpu: 0.5}}"
 	f.Add([]byte(resource), []byte("{apiVersion: v1, kind: Song, metadata: {name: a}, spec: {list: [{v: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}}"), []byte(resource))
@@ -55,7 +55,7 @@ func checkFindings(t *testing.T, findings schema.Findings) {
 	}
 }
 
-// useAll does all that can be done with a schema.
+// useAll calls every operation of a schema.
 func useAll(s schema.Schema, desired, live object) {
 	known := s.LateInitialize(desired, live)
 	s.Retain(desired, live)
@@ -97,8 +97,8 @@ func documentsOf(set schema.Set) []any {
 	return documents
 }
 
-// A text of some kilobytes has room for thousands of mistakes, each at a place
-// whose name is as long as the text: what is told of them stays bounded.
+// A text of some kilobytes has room for thousands of mistakes, each at a place whose name is
+// as long as the text. The size of the findings stays bounded.
 func TestFindingsAreBounded(t *testing.T) {
 	const mistakes = 20_000
 	long := strings.Repeat("x", 10_000)
@@ -112,7 +112,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	check.Equal(t, "last finding", fmt.Sprintf("%d more mistakes are not listed", mistakes-999), findings[len(findings)-1].Message)
 }
 
-// What nobody can decode can still be made in memory.
+// A value that is too deep to decode can still be built in memory.
 func TestTooDeep(t *testing.T) {
 	var deep any
 	for range 10_000 {
@@ -137,7 +137,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// A patch is never larger than a server takes, and its parts bring everything back.
+// A patch is never larger than a server accepts, and its parts restore everything.
 func TestPatchesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 50_000)
 	wanted, have, surplus := object{}, object{}, make([]any, 12_000)

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ByValue gives the schema for an object whose type nobody knows: values that
-// are written differently, but mean the same, are equal. A null within a value
-// is the same as nothing, and a quantity equals another of its size, where at
-// least one of the two is a number or has a unit: 0.5 and "500m", 4 and "4".
-// "1.10" and "1.1" are no quantities but, for all we know, versions.
-// Labels and annotations are texts, and stay such.
+// ByValue returns the schema for an object of an unknown type: values with the same meaning are
+// equal in any form. A null within a value equals an absent one. A quantity equals another of the
+// same size if at least one of them is a number or has a unit: 0.5 and "500m", 4 and "4". "1.10"
+// and "1.1" may be versions, and do not count as quantities. Labels and annotations are compared as
+// texts.
 func (s Schema) ByValue() Schema {
 	fields := slices.Clone(s.root.fields)
 	for i, f := range fields {
@@ -46,7 +45,7 @@ func byValue(n node) node {
 	return n
 }
 
-// sameValue compares what [equal] tells to be different.
+// sameValue compares values that are not [equal].
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -87,12 +86,12 @@ func sameQuantity(a, b any) bool {
 	return err == nil && x.Cmp(y) == 0
 }
 
-// longestQuantity bounds what a comparison may cost.
+// longestQuantity bounds the cost of a comparison.
 const longestQuantity = 32
 
-// quantityText gives the text of what may be a quantity, and if it surely is no
-// other text: it is a number, or has a unit. Exponents are left out: nobody
-// writes them, and "1e999999999" is a short text for a very long number.
+// quantityText returns the text of a possible quantity. sure reports that it cannot be another
+// text, because it is a number or has a unit. Exponents are excluded: clients do not write them,
+// and "1e999999999" is a short text for a very long number.
 func quantityText(value any) (text string, sure, ok bool) {
 	switch value := value.(type) {
 	case int64:

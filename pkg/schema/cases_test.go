@@ -17,13 +17,12 @@ import (
 
 type object = map[string]any
 
-// testCase is a document of a file in testdata: why it matters, what goes into
-// the operation, and what comes out. Resources that do not say their identity
-// are the Song top50.
+// testCase is a document of a file in testdata: why it matters, the input of the operation,
+// and its output. Resources without an identity are the Song top50.
 type testCase object
 
-// forEach runs a test for each document of a file, and looks if the operation
-// left its arguments alone.
+// forEach runs a test for each document of a file, and checks that the operation left its
+// arguments unchanged.
 func forEach(t *testing.T, file string, run func(t *testing.T, c testCase)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -96,7 +95,7 @@ func (c testCase) check(t *testing.T, want string, got any) {
 	check.Equal(t, want, c[want], plain(t, got))
 }
 
-// plain gives what a client reads of a value that was sent as JSON.
+// plain returns a value as a client decodes it from JSON.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	var decoded any
@@ -159,14 +158,14 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 	}
 }
 
-// A manifest may say the namespace of a cluster-scoped object by mistake.
+// A manifest may name a namespace for a cluster-scoped object by mistake.
 func TestDefaultOfAClusterScopedObject(t *testing.T) {
 	desired := complete(object{"metadata": object{"namespace": "demo"}})
 	s := defaultOf(t, desired)
 	check.Empty(t, "differences", s.Compare(desired, complete(object{})))
 }
 
-// describe gives differences as the cases write them.
+// describe returns differences in the notation of the cases.
 func describe(found schema.Differences) []object {
 	described := make([]object, 0, len(found))
 	for _, difference := range found {
@@ -231,7 +230,7 @@ func TestObserve(t *testing.T) {
 	forEach(t, "observe.yaml", func(t *testing.T, c testCase) {
 		s := c.schema(t)
 		c.check(t, "want", s.Observe(c.texts("path")...).Document())
-		c.check(t, "schema", s.Document()) // the receiver is as it was
+		c.check(t, "schema", s.Document()) // the receiver is unchanged
 	})
 }
 
@@ -253,7 +252,7 @@ func TestSetRetain(t *testing.T) {
 		check.Must(t, err)
 		c.check(t, "want", got)
 		for _, resource := range got {
-			scribble(resource) // forEach looks if that reached an argument
+			scribble(resource) // forEach checks whether that reached an argument
 		}
 	})
 }

@@ -2,9 +2,9 @@ package schema
 
 import "github.com/krake-observer/krake-observer/pkg/manifest"
 
-// Default is the observer schema of a resource for which the user gave none
-// (specification 1.2): every field of the manifest is observed, and its lists
-// keep their length. metadata.namespace is observed if the manifest sets it.
+// Default returns the observer schema of a resource for which the user wrote none (specification
+// 1.2). It observes every field of the manifest, and requires the length of its lists. It observes
+// metadata.namespace if the manifest sets it.
 // The error is that of [manifest.Identify].
 func Default(resource map[string]any) (Schema, error) {
 	id, err := manifest.Identify(resource)

@@ -2,24 +2,11 @@ package schema
 
 import "slices"
 
-// Displace is [Schema.Compare] for an API that refuses the elements which a list
-// lacks beside those that are there, as the second port of a Service without names,
-// or two of one name: each of them takes the place of an element that nobody asked
-// for, of the one that has most in common with it. Somebody has given it another
-// key, then. The difference is TooShort and has a Cut.
-func (s Schema) Displace(desired, live map[string]any) Differences {
-	c := comparison{displaces: true}
-	return c.compare(s, desired, live)
-}
-
-// Displaces tells if elements are taken away for others.
-func (d Difference) Displaces() bool { return d.Kind == TooShort && len(d.Cut) > 0 }
-
-// displaced gives the elements for which the missing ones are put in.
+// displaced returns the elements that the missing ones replace.
 func (p pairing) displaced(wanted, elements []any) []int {
 	missing := p.missing(wanted, len(elements))
 	if len(missing) > usual {
-		return nil // nobody does that by hand, and it would cost the product of both lengths
+		return nil // manual changes are smaller, and the cost would be the product of both lengths
 	}
 	asked := make([]bool, len(elements))
 	for place := range wanted {
@@ -38,8 +25,8 @@ func (p pairing) displaced(wanted, elements []any) []int {
 	return displaced
 }
 
-// mostAlike gives the index of the element that has most fields in common with
-// another one, the first of them, of those that are not taken.
+// mostAlike returns the index of the free element with most fields in common with another one. Of
+// several, it returns the first.
 func mostAlike(element any, elements []any, taken []bool) int {
 	best, most := absent, -1
 	for i, other := range elements {

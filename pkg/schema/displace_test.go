@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is missing takes the place of what nobody asked for and is most like it, and
-// of nothing else.
+// A missing element replaces the most similar element that the manifest does not ask for, and
+// no other.
 func TestDisplace(t *testing.T) {
 	for _, test := range []struct {
 		why, desired, live, want string

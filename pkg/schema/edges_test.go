@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What is to be cut, only the live object can tell. A stored projection may lack
-// a length: its lists are as long as they are.
+// Only the live object determines what is cut. A stored projection may lack the lengths of its
+// lists: it is as long as the elements that it has.
 func TestCompareProjectionOfWhatWasStored(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [a]}"))
 	s := defaultOf(t, desired)
@@ -31,8 +31,8 @@ func TestCompareProjectionOfWhatWasStored(t *testing.T) {
 	}
 }
 
-// Long lists are looked up in another way: by keys of several fields, of numbers
-// in any form, with elements of the same key, and with places beyond the desired ones.
+// Long lists use another lookup: with keys of several fields, numbers in any form, elements of
+// equal key, and places beyond the desired ones.
 func TestLongKeyedLists(t *testing.T) {
 	const control = "{observer_schema_list_min_length: 4, observer_schema_list_max_length: 0, observer_schema_list_key: [k, l]}"
 	desired := []any{object{"k": int64(1_000_000), "l": int64(12), "v": "0"}, object{"k": int64(1), "l": int64(12), "v": "a"}, object{"k": int64(11), "l": int64(2), "v": "b"}, object{"k": int64(11), "l": int64(2), "v": "c"}}
@@ -48,7 +48,7 @@ func TestLongKeyedLists(t *testing.T) {
 	}
 }
 
-// One more than what is looked at without memory of its own.
+// The lengths around the limit up to which the lookup allocates no memory.
 func TestKeyedListsAroundTheUsualLength(t *testing.T) {
 	for length := 30; length < 36; length++ {
 		var desired []any
@@ -64,7 +64,7 @@ func TestKeyedListsAroundTheUsualLength(t *testing.T) {
 	}
 }
 
-// A zero is none where the server has a default, of whatever type.
+// A zero counts as absent where the server has a default, whatever its type.
 func TestZeroOfAKeyWithADefault(t *testing.T) {
 	desired := complete(decode(t, "spec: {ports: [{name: a, port: 0}]}"))
 	live := complete(decode(t, "spec: {ports: [{name: x, port: 1}, {name: a, port: 80}]}"))
@@ -80,7 +80,7 @@ func (d defaulted) Keys() []schema.Key {
 	return []schema.Key{{Name: "name"}, {Name: "port", Default: int64(80)}}
 }
 
-// A length that was accepted says nothing of the elements.
+// An accepted length does not affect the comparison of the elements.
 func TestAcceptedLengthOfAList(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [a]}"))
 	s := defaultOf(t, desired)
@@ -89,8 +89,8 @@ func TestAcceptedLengthOfAList(t *testing.T) {
 	same(t, []object{{"Changed": "spec.list[0]", "want": "a", "have": "evil"}}, describe(found))
 }
 
-// A form of an element is none of its list, and one beyond the observed
-// elements is none at all.
+// An accepted form of an element is none of its list. A form of an element beyond the observed
+// ones has no effect.
 func TestFormsOfElements(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [1], other: [a]}"))
 	s := defaultOf(t, desired)
@@ -102,7 +102,7 @@ func TestFormsOfElements(t *testing.T) {
 	}
 }
 
-// What refines a schema leaves the schema as it was, its lists too.
+// An operation that refines a schema leaves the original unchanged, its lists too.
 func TestRefinementsAreOwn(t *testing.T) {
 	desired := complete(decode(t, "{spec: {list: [{parts: [{name: a, v: 1}]}], b: 1}, data: {}, more: {}}"))
 	before := complete(decode(t, "spec: {list: [{parts: [{name: a, v: 2}]}], b: 1}"))
@@ -125,7 +125,7 @@ func TestRefinementsAreOwn(t *testing.T) {
 	same(t, document, stated.Document())
 }
 
-// A value that was learned as a part of a key is the caller's own.
+// A value that was learned as part of a key is not shared with the caller.
 func TestLearnedKeysAreOwn(t *testing.T) {
 	s := parse(t, complete(decode(t, "spec: {list: [{v: null}, {v: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}")))
 	live := complete(decode(t, "spec: {list: [{v: 1}, {k: {a: 1}, v: 2}]}"))
@@ -134,7 +134,7 @@ func TestLearnedKeysAreOwn(t *testing.T) {
 	same(t, before, live)
 }
 
-// Only a schema's name belongs to it: neither a namespace, nor less than that.
+// The identity of a schema has no namespace, and Unobserve cannot remove it.
 func TestIdentityOfASchema(t *testing.T) {
 	s := defaultOf(t, complete(decode(t, "metadata: {namespace: demo}")))
 	if id := s.ID(); id.Namespace != "" || id.Name != "top50" {
@@ -150,8 +150,7 @@ func TestPathOfAnEmptyName(t *testing.T) {
 	check.Equal(t, "path", `data[""]`, path.String())
 }
 
-// Below a name that is longer than all paths may be, one operation at a time is
-// better than none.
+// Below a name that exceeds the limit for paths, Patch writes one operation at a time.
 func TestPatchBelowALongName(t *testing.T) {
 	long := strings.Repeat("x", 2<<20)
 	desired, live := complete(object{long: object{"a": "1", "b": "1"}}), complete(object{long: object{"a": "2", "b": "2"}})
@@ -161,8 +160,7 @@ func TestPatchBelowALongName(t *testing.T) {
 	}
 }
 
-// Names are cut between letters, in messages as in paths, and warnings count
-// for themselves.
+// Names are cut between letters, in messages as in paths. Warnings have a limit of their own.
 func TestFindingsWithLongNames(t *testing.T) {
 	long := strings.Repeat("é", 5_000)
 	deep := any("mistake")

@@ -32,7 +32,7 @@ func printJSON(value any) {
 	fmt.Println(string(text))
 }
 
-// Without a schema of the user's, the whole manifest is observed.
+// Without a schema from the user, the whole manifest is observed.
 func ExampleMangle() {
 	set, findings := schema.Mangle([]any{resource(song)}, nil)
 	fmt.Println(len(findings), "findings")
@@ -42,7 +42,7 @@ func ExampleMangle() {
 	// {"length":null,"title":null,"voices":[null,null,{"observer_schema_list_max_length":2,"observer_schema_list_min_length":2}]}
 }
 
-// Every mistake is told, with its place and what to do about it.
+// Every mistake is reported with its place and its remedy.
 func ExampleMangle_invalid() {
 	_, findings := schema.Mangle([]any{resource(song)}, []any{resource(`
 apiVersion: music.example.com/v1
@@ -58,7 +58,8 @@ spec: {title: Kilestbo, voices: [null]}
 	// control-missing: spec.observer_schema[0].spec.voices: Special list control dictionary not found: end the list with {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}
 }
 
-// Somebody has changed an observed field, and added one that nobody asked for.
+// Another client has changed an observed field, and added one that the manifest does not ask
+// for.
 func ExampleSchema_Compare() {
 	desired := resource(song)
 	observed, _ := schema.Default(desired)
@@ -88,8 +89,7 @@ func ExampleSchema_Project() {
 	// {"title":"Kilestbo","voices":["alto","bass",{"observer_schema_list_current_length":3}]}
 }
 
-// A field that is observed, but not in the manifest, is to stay as the server
-// has set it first.
+// A field that is observed but not in the manifest keeps the value that the server sets first.
 func ExampleSchema_LateInitialize() {
 	set, _ := schema.Mangle([]any{resource(song)}, []any{resource(`
 apiVersion: music.example.com/v1
@@ -108,8 +108,8 @@ spec: {title: null, key: null}
 	// [{"op":"replace","path":"/spec/key","value":"C major"}]
 }
 
-// The elements of a list are found by a key that the user states. Where the
-// API's types say it, see [Schema.Align].
+// The elements of a list are matched by a key that the user states. If the API's types declare
+// the key, see [Schema.Align].
 func Example_listKey() {
 	desired := resource(`
 apiVersion: music.example.com/v1
@@ -132,7 +132,8 @@ spec:
 	// [{"op":"replace","path":"/spec/parts/1/beats","value":3}]
 }
 
-// What the server's answer shows to be another form of a value is no drift.
+// If the server's answer shows that it writes a value in another form, the other form is no
+// drift.
 func ExampleSchema_Accept() {
 	desired := resource(song)
 	observed, _ := schema.Default(desired)
@@ -146,8 +147,8 @@ func ExampleSchema_Accept() {
 	// 0 differences
 }
 
-// A field that left the manifest, and with it the schema, is removed once. What
-// somebody has changed meanwhile is theirs, and what was learned is the server's.
+// A field that was removed from the manifest, and so from the schema, is removed once. A value
+// that another client has changed meanwhile stays, and a learned value is the server's.
 func ExampleSchema_Released() {
 	before := resource(song)
 	observed, _ := schema.Default(before)
@@ -170,7 +171,8 @@ spec: {title: Kilestbo}
 	// 0 fields
 }
 
-// A Service gets its node ports from the server. As a ClusterIP it must not keep them.
+// A Service gets its node ports from the server. When it becomes a ClusterIP, it must not keep
+// them.
 func ExampleSchema_Forget() {
 	written := resource(`{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: {type: ClusterIP, ports: [{port: 80}]}}`)
 	set, _ := schema.Mangle([]any{written}, []any{resource(`

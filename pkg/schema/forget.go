@@ -2,15 +2,14 @@ package schema
 
 import "slices"
 
-// Forget is for a learned value that the server refuses by now: of a Service
-// that is to be a ClusterIP, the node ports that it got when it was a NodePort.
-// The field is named without indices, as in "spec", "ports", "nodePort", and
-// stands for that of all elements.
+// Forget is for a learned value that the server now refuses. An example is the node ports of a
+// former NodePort Service whose type changes to ClusterIP. field has no indices, as in "spec",
+// "ports", "nodePort", and stands for the field of all elements.
 //
-// Forgotten is the desired object without the values there, and below, that the
-// manifest does not say: desired must be what is known of that manifest. The
-// removals take them off the live object, where it still has them; they keep to
-// the rules of [Schema.Released], and their patch to its place.
+// forgotten is the desired object without the values there, and below, that the manifest does not
+// set. desired must belong to that manifest. The removals remove these values from the live object,
+// if it still has them. They follow the rules of [Schema.Released], and their patch has the same
+// position.
 func (s Schema) Forget(desired, manifest, live map[string]any, field ...string) (forgotten map[string]any, removals Differences) {
 	if len(field) == 0 {
 		forgotten, _ = clone(desired).(map[string]any)
@@ -21,8 +20,7 @@ func (s Schema) Forget(desired, manifest, live map[string]any, field ...string) 
 	return forgotten, s.Released(forgotten, desired, nil, live)
 }
 
-// forget gives the desired value of which, at the field, only that is left which
-// the manifest says.
+// forget returns the desired value. At the field, only the manifest's values remain.
 func forget(n node, desired, manifest any, field []string) any {
 	switch n := n.(type) {
 	case object:
@@ -35,7 +33,7 @@ func forget(n node, desired, manifest any, field []string) any {
 		}
 	case leaf:
 		if holds(desired, field) {
-			field = nil // what is observed as a whole goes with a field in it
+			field = nil // a field that is observed as a whole goes together with the field below it
 		}
 	default:
 		return clone(desired)
@@ -46,7 +44,7 @@ func forget(n node, desired, manifest any, field []string) any {
 	return clone(manifest)
 }
 
-// holds tells if a value has something at the field, in any element on the way.
+// holds reports whether a value has something at the field, in any element on the way.
 func holds(value any, field []string) bool {
 	switch value := value.(type) {
 	case nil:
@@ -78,7 +76,7 @@ func forgetIn(n object, fields map[string]any, manifest any, field []string) map
 	return forgotten
 }
 
-// forgetInAll leaves each element, and the key by which it is found.
+// forgetInAll keeps each element, with its key.
 func forgetInAll(n list, items, said []any, field []string) []any {
 	forgotten := make([]any, 0, len(items))
 	for i, item := range items {
@@ -91,8 +89,8 @@ func forgetInAll(n list, items, said []any, field []string) []any {
 	return forgotten
 }
 
-// blind gives what the schema observes beside the field, nil if that is nothing.
-// A value that is observed as a whole goes with a field in it.
+// blind returns the schema without the field, or nil if nothing remains. A field that is observed
+// as a whole goes together with the field below it.
 func blind(n node, field []string) node {
 	switch n := n.(type) {
 	case constant:

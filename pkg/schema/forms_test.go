@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Accepting what the server wrote makes that equal, and nothing else.
+// Accepting the form that the server wrote makes that form equal, and no other.
 func TestForms(t *testing.T) {
 	forEach(t, "forms.yaml", func(t *testing.T, c testCase) {
 		desired, written := c.object("manifest"), complete(c.object("written"))
@@ -90,9 +90,9 @@ func TestByValue(t *testing.T) {
 		{"4", int64(4), true},
 		{int64(4), "4.0", true},
 		{"-1", int64(-1), true},
-		{"1.10", "1.1", false}, // versions, for all we know
+		{"1.10", "1.1", false}, // may be versions
 		{"1", "1.0", false},
-		{"1e3", "1k", false}, // nobody writes exponents, and they cost
+		{"1e3", "1k", false}, // exponents are rare and expensive to parse
 		{int64(4), "5", false},
 		{int64(4), "four", false},
 		{int64(1), true, false},
@@ -109,7 +109,7 @@ func TestByValue(t *testing.T) {
 		{[]any{int64(1)}, object{}, false},
 		{"", "0m", false},
 		{"m", "0", false},
-		{"99999999999999999999999999999999999m", "99999999999999999999999999999999998m", false}, // too long to be one
+		{"99999999999999999999999999999999999m", "99999999999999999999999999999999998m", false}, // too long for a quantity
 		{"1.0000000000000000000000000000000000m", "1m", false},
 	}
 	literal := parse(t, complete(object{"spec": object{"a": nil}}))
@@ -122,7 +122,7 @@ func TestByValue(t *testing.T) {
 	}
 }
 
-// The schema itself goes on comparing as before, in its lists too.
+// The schema itself compares as before, in its lists too.
 func TestByValueIsAnotherSchema(t *testing.T) {
 	desired, live := complete(decode(t, "spec: {list: [0.5]}")), complete(decode(t, "spec: {list: [500m]}"))
 	s := defaultOf(t, desired)
@@ -132,7 +132,7 @@ func TestByValueIsAnotherSchema(t *testing.T) {
 	}
 }
 
-// Labels and annotations are texts.
+// Labels and annotations are compared as texts.
 func TestByValueLeavesMetadataAlone(t *testing.T) {
 	desired := complete(decode(t, "{metadata: {annotations: {size: 1k}}, spec: {list: [{size: 1k}]}}"))
 	live := complete(decode(t, "{metadata: {annotations: {size: '1000'}}, spec: {list: [{size: '1000'}]}}"))
@@ -142,7 +142,7 @@ func TestByValueLeavesMetadataAlone(t *testing.T) {
 	}
 }
 
-// Two values that mean the same at the bottom of as many objects as there may be.
+// Two values that mean the same, at the greatest depth of objects.
 func TestByValueOfDeepValues(t *testing.T) {
 	wrap := func(value any) object {
 		for range 60 {
@@ -154,7 +154,7 @@ func TestByValueOfDeepValues(t *testing.T) {
 	check.Empty(t, "differences", s.Compare(wrap(0.5), wrap("500m")))
 }
 
-// What was accepted stays when the object that showed it is changed.
+// An accepted form stays when the object that showed it changes.
 func TestAcceptedFormsAreOwn(t *testing.T) {
 	desired := complete(decode(t, "spec: {whole: {a: 1}}"))
 	written := complete(decode(t, "spec: {whole: {a: 2}}"))
@@ -169,8 +169,8 @@ func TestAcceptedFormsAreOwn(t *testing.T) {
 	check.Empty(t, "differences", accepted.Compare(desired, before))
 }
 
-// Of two schemas that were made from one, each knows its own forms, however
-// many the one had.
+// Two schemas that are made from one each have forms of their own, however many the original
+// had.
 func TestSchemasShareNoForms(t *testing.T) {
 	desired := complete(decode(t, "spec: {cpu: 1}"))
 	written := func(as string) object { return complete(object{"spec": object{"cpu": as}}) }
@@ -192,6 +192,6 @@ func TestWithoutServerOwned(t *testing.T) {
 		got, left := s.WithoutServerOwned()
 		c.check(t, "want", got.Document())
 		same(t, c.texts("left"), left)
-		c.check(t, "schema", s.Document()) // the receiver is as it was
+		c.check(t, "schema", s.Document()) // the receiver is unchanged
 	})
 }

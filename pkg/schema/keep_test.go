@@ -46,8 +46,8 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// An object or a list that the server has written as something else has no form:
-// none would make that equal.
+// An object or a list that the server has replaced by another type has no accepted form: no
+// form can make them equal.
 func TestAnotherShapeIsNoForm(t *testing.T) {
 	desired := complete(decode(t, "spec: {inner: {a: 1}, list: [a]}"))
 	if forms := defaultOf(t, desired).Forms(desired, complete(decode(t, "spec: {inner: a, list: a}"))); forms != nil {
@@ -55,8 +55,8 @@ func TestAnotherShapeIsNoForm(t *testing.T) {
 	}
 }
 
-// All forms of a desired object are kept for it; for another one, those that are
-// not kept would have no effect. They survive being stored.
+// Keep retains all forms of a desired object. Of another desired object's forms, it drops only
+// those without effect. Forms survive being stored.
 func checkKeep(t *testing.T, s sample) {
 	t.Helper()
 	written, _ := rewrite(s.first).(object)

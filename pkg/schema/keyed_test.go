@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// What is found, what the patch does about it, and that nothing is left then.
+// Each case states the differences and the patch. After the patch, no difference remains.
 func TestKeyed(t *testing.T) {
 	forEach(t, "keyed.yaml", func(t *testing.T, c testCase) {
 		s, desired, live := c.schema(t), c.object("desired"), c.object("live")
@@ -18,8 +18,8 @@ func TestKeyed(t *testing.T) {
 	})
 }
 
-// songs is the type of an API in which the list "parts" has keys, and so has
-// the list "ports" of each element, with a default.
+// songs is an API type in which the list "parts" has keys, and so has the list "ports" of each
+// element, with a default.
 type songs struct{ keys []schema.Key }
 
 func (s songs) Field(name string) schema.Type {
@@ -92,8 +92,7 @@ func TestAlignWithoutAType(t *testing.T) {
 	same(t, s.Document(), s.Align(nil).Document())
 }
 
-// A long list is looked up in another way than a short one, to the same end,
-// and in time that is in proportion to it.
+// A long list uses another lookup than a short one, with the same result and in linear time.
 func TestKeyedListsOfAnyLength(t *testing.T) {
 	for _, length := range []int{5, 32, 33, 50_000} {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
@@ -114,16 +113,16 @@ func TestKeyedListsOfAnyLength(t *testing.T) {
 	}
 }
 
-// keyed is the type of an API in which every list has this key.
+// keyed is an API type in which every list has this key.
 type keyed string
 
 func (k keyed) Field(string) schema.Type { return k }
 func (k keyed) Element() schema.Type     { return k }
 func (k keyed) Keys() []schema.Key       { return []schema.Key{{Name: string(k)}} }
 
-// The example of the reference: a port of the manifest's, and an optional one
-// that was learned. What was learned stands in for nothing that the manifest
-// says, when the user has changed that, or somebody has deleted it.
+// The example of the reference: a port of the manifest, and an optional port that was learned.
+// A learned element never replaces one of the manifest, after a change by the user or a
+// deletion by another client.
 func TestLearnedElementsReplaceNobody(t *testing.T) {
 	document := decode(t, `{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: {ports: [{port: null}, {port: null},
 		{observer_schema_list_min_length: 1, observer_schema_list_max_length: 2, observer_schema_list_key: port}]}}`)
@@ -155,8 +154,8 @@ func TestLearnedElementsReplaceNobody(t *testing.T) {
 	}
 }
 
-// A server fills in what it has a default for: the element is the same, whether
-// a manifest leaves the field out or says a zero.
+// A server fills in fields that have a default. The element is the same, whether a manifest
+// omits the field or writes a zero.
 func TestKeyWithADefault(t *testing.T) {
 	for _, ports := range []string{`[{port: 1}]`, `[{port: 1, protocol: ""}]`, `[{port: 1, protocol: TCP}]`} {
 		desired := complete(decode(t, "spec: {ports: "+ports+"}"))
@@ -166,7 +165,7 @@ func TestKeyWithADefault(t *testing.T) {
 	}
 }
 
-// A length that was accepted is no leave to replace an element.
+// An accepted length does not permit replacing an element.
 func TestAcceptedLengthOfAKeyedList(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [{k: a}]}"))
 	s := defaultOf(t, desired).Align(keyed("k"))

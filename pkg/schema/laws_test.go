@@ -10,16 +10,16 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
+	utiljson "k8s.io/apimachinery/pkg/util/json" // decodes integers as int64
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// law is what holds for every schema and all objects, of whatever shape.
+// law is a property that holds for every schema and all objects, of whatever shape.
 type law func(t *testing.T, s sample)
 
-// laws are all of them, by the names of their fuzz targets.
+// laws returns all laws, by the names of their fuzz targets.
 func laws() map[string]law {
 	return map[string]law{
 		"FuzzCompareSelf": checkSelf,
@@ -60,7 +60,8 @@ func fuzz(f *testing.F, l law) {
 	f.Fuzz(func(t *testing.T, choices []byte) { l.check(t, choices) })
 }
 
-// check tries the law on what the choices make, and looks if that stays as it is.
+// check tries the law on the sample that the choices produce, and checks that the law leaves
+// the sample unchanged.
 func (l law) check(t *testing.T, choices tape) {
 	t.Helper()
 	s := choices.sample()
@@ -89,8 +90,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// desired gives what may be desired: what a manifest says, and what is known
-// when the live object has been learned from.
+// desired returns possible desired objects: the manifest, and the manifest with values learned
+// from the live object.
 func (s sample) desired() []object {
 	return []object{s.first, s.schema.LateInitialize(s.first, s.live)}
 }
@@ -110,8 +111,7 @@ func checkSelf(t *testing.T, s sample) {
 	}
 }
 
-// After an overlay nothing is left to revert that could be, and what is not
-// observed is as it was.
+// After an overlay no repairable difference remains, and unobserved fields are unchanged.
 func checkOverlay(t *testing.T, s sample) {
 	t.Helper()
 	for _, desired := range s.desired() {
@@ -129,7 +129,7 @@ func checkOverlay(t *testing.T, s sample) {
 	}
 }
 
-// What a server makes of the patch is the overlay.
+// A server that applies the patch gets the overlay.
 func checkPatch(t *testing.T, s sample) {
 	t.Helper()
 	for _, desired := range s.desired() {
@@ -139,7 +139,7 @@ func checkPatch(t *testing.T, s sample) {
 	}
 }
 
-// patched gives what an implementation of RFC 6902 makes of an object.
+// patched returns the object after an implementation of RFC 6902 has applied the patch.
 func patched(t *testing.T, live object, operations schema.Patch) object {
 	t.Helper()
 	patch, err := jsonpatch.DecodePatch([]byte(text(t, append(schema.Patch{}, operations...))))
@@ -153,8 +153,7 @@ func patched(t *testing.T, live object, operations schema.Patch) object {
 	return got
 }
 
-// A projection is all that a comparison needs, and cutting down twice is no
-// more than once.
+// A projection contains all that a comparison needs. Projecting twice equals projecting once.
 func checkProjection(t *testing.T, s sample) {
 	t.Helper()
 	for _, desired := range s.desired() {
@@ -195,7 +194,7 @@ func checkProjectionOf(t *testing.T, s sample, desired object) {
 
 var indices = regexp.MustCompile(`\[\d+\]`)
 
-// withoutLengths leaves out with what a projection ends its lists.
+// withoutLengths removes the length dictionaries with which a projection ends its lists.
 func withoutLengths(value any) any {
 	switch value := value.(type) {
 	case object:
@@ -216,14 +215,14 @@ func withoutLengths(value any) any {
 	return value
 }
 
-// Learning takes over what was not known, and changes nothing that was.
+// Learning adds unknown values and changes no known ones.
 func checkLearning(t *testing.T, s sample) {
 	t.Helper()
 	for _, known := range []object{s.schema.LateInitialize(s.first, s.live), s.schema.Retain(s.first, s.second)} {
 		checkKept(t, s.first, known)
 	}
 	if lacksKey(s.document, s.first) {
-		return // its lists are aligned by index now, and by key when that has been learned
+		return // its lists are aligned by index now, and by key after the key is learned
 	}
 	known := s.schema.LateInitialize(s.first, s.live)
 	check.Equal(t, "LateInitialize, twice", known, s.schema.LateInitialize(known, s.live))
@@ -232,8 +231,8 @@ func checkLearning(t *testing.T, s sample) {
 	}
 }
 
-// lacksKey tells if there is an element without its key in a list that has one:
-// a manifest with such elements is refused.
+// lacksKey reports whether a list with keys has an element without its key: a manifest with
+// such elements is refused.
 func lacksKey(node, value any) bool {
 	switch node := node.(type) {
 	case object:
@@ -255,7 +254,7 @@ func lacksKey(node, value any) bool {
 	return false
 }
 
-// checkKept looks if every value is still there.
+// checkKept checks that every value is still there.
 func checkKept(t *testing.T, before, after any) {
 	t.Helper()
 	switch before := before.(type) {
@@ -281,8 +280,7 @@ func checkKept(t *testing.T, before, after any) {
 	}
 }
 
-// What the server wrote is as desired when it was accepted, and nothing else
-// than that comes to be or is forgotten.
+// Accepted values do not differ. Accepting them causes no new difference, and hides no other.
 func checkForms(t *testing.T, s sample) {
 	t.Helper()
 	written, _ := rewrite(s.first).(object)
@@ -301,12 +299,12 @@ func checkForms(t *testing.T, s sample) {
 	check.Equal(t, "differences of the desired object from itself", itself, len(accepted.Compare(s.first, s.first)))
 }
 
-// isWithin tells if a path is the other or leads further.
+// isWithin reports whether a path equals the other or leads further.
 func isWithin(path, other schema.Path) bool {
 	return len(path) >= len(other) && slices.Equal(path[:len(other)], other)
 }
 
-// rewrite gives a value as a server could write it.
+// rewrite returns a value in a form that a server could write.
 func rewrite(value any) any {
 	switch value := value.(type) {
 	case object:
@@ -332,7 +330,7 @@ func rewrite(value any) any {
 	return value
 }
 
-// fits tells if a value has the shape that the schema says.
+// fits reports whether a value has the shape of the schema.
 func fits(node, value any) bool {
 	switch node := node.(type) {
 	case object:
@@ -355,7 +353,7 @@ func fits(node, value any) bool {
 	return true
 }
 
-// What is printed is read again as the same schema.
+// A printed schema parses to the same schema.
 func checkDocument(t *testing.T, s sample) {
 	t.Helper()
 	document := s.schema.Document()
@@ -374,8 +372,8 @@ func checkDocument(t *testing.T, s sample) {
 	}
 }
 
-// The desired state is a function of the manifest and of what was learned, also
-// after the manifest has changed.
+// The desired state is a function of the manifest and of the learned values, also after the
+// manifest has changed.
 func checkLearned(t *testing.T, s sample) {
 	t.Helper()
 	known := s.schema.LateInitialize(s.first, s.live)
@@ -385,8 +383,8 @@ func checkLearned(t *testing.T, s sample) {
 	check.Equal(t, "after a change of the manifest", changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second)))
 }
 
-// Whoever changes a result changes no argument. (What Compare finds is shared,
-// and says so.)
+// A change to a result changes no argument. (What Compare returns is shared, as its comment
+// says.)
 func checkIndependent(t *testing.T, s sample) {
 	t.Helper()
 	before := s.objects()
@@ -420,7 +418,7 @@ func scribble(value any) {
 	}
 }
 
-// checkUntouched compares what is not observed, where both have it.
+// checkUntouched compares unobserved fields that both objects have.
 func checkUntouched(t *testing.T, node, before, after any) {
 	t.Helper()
 	switch node := node.(type) {
@@ -458,8 +456,8 @@ func checkUntouched(t *testing.T, node, before, after any) {
 	}
 }
 
-// satisfies tells if the lists of a value have the lengths that the schema
-// allows. It reads the document, not what the package made of it.
+// satisfies reports whether the lists of a value have the lengths that the schema allows. It
+// reads the document, not the parsed schema.
 func satisfies(node, value any) bool {
 	switch node := node.(type) {
 	case object:
@@ -492,7 +490,7 @@ func satisfies(node, value any) bool {
 	return true
 }
 
-// hasGap tells if a list has a null: what follows it cannot be learned.
+// hasGap reports whether a list has a null: what follows it cannot be learned.
 func hasGap(value any) bool {
 	switch value := value.(type) {
 	case object:
@@ -511,7 +509,7 @@ func hasGap(value any) bool {
 	return false
 }
 
-// hasKeys tells if there is a list in the schema that is aligned by key.
+// hasKeys reports whether a list in the schema is aligned by key.
 func hasKeys(node any) bool {
 	switch node := node.(type) {
 	case object:
@@ -538,7 +536,7 @@ func text(t *testing.T, value any) string {
 	return string(encoded)
 }
 
-// normal gives what JSON makes of a value, with all numbers as floats.
+// normal returns a value as decoded from its JSON, with all numbers as floats.
 func normal(t *testing.T, value any) any {
 	t.Helper()
 	var decoded any
@@ -546,13 +544,14 @@ func normal(t *testing.T, value any) any {
 	return decoded
 }
 
-// A schema that shares its parts with others is the same, in each of their refinements.
+// A schema that shares its parts with others is equal to the original, in each of their
+// refinements.
 func checkShare(t *testing.T, s sample) {
 	t.Helper()
 	var pool schema.Pool
 	all := []schema.Schema{s.schema, s.schema.Accept(s.schema.Forms(s.first, s.second)), s.schema.ByValue(), s.schema.Align(keyed("name"))}
 	all = append(all, s.schema.Observe("metadata", "c"), s.schema.Observe("a"), s.schema.Unobserve("a"))
-	for range 2 { // the second time all of it is there
+	for range 2 { // the second time the pool has all parts
 		for i, each := range all {
 			check.Equal(t, fmt.Sprintf("number %d, shared", i), fmt.Sprintf("%+v", each), fmt.Sprintf("%+v", pool.Share(each)))
 		}

@@ -2,30 +2,27 @@ package schema
 
 import "slices"
 
-// LateInitialize gives the desired object with the observed values of the live
-// one that it did not know (specification 1.4). A known value never changes,
-// and elements of lists that are not observed are never taken over.
+// LateInitialize returns the desired object with the observed values of the live one that were
+// unknown before (specification 1.4). A known value never changes. Elements of lists that are not
+// observed are never copied.
 func (s Schema) LateInitialize(desired, live map[string]any) map[string]any {
-	return s.fill(desired, live, false)
-}
-
-// Retain gives the new desired object with the observed values that only the
-// former one knows (specification 1.3): what was learned survives a change of
-// the manifest, and where the manifest says a value, it wins.
-func (s Schema) Retain(desired, former map[string]any) map[string]any {
-	return s.fill(desired, former, true)
-}
-
-func (s Schema) fill(into, from map[string]any, former bool) map[string]any {
-	filled, _ := filling{former: former}.value(s.root, into, from).(map[string]any)
+	filled, _ := filling{}.value(s.root, desired, live).(map[string]any)
 	return filled
 }
 
-// filling copies an object and puts the observed values of another where it has
-// none. The copy shares nothing with either.
+// Retain returns the new desired object with the observed values that only the former one knows
+// (specification 1.3). Learned values survive a change of the manifest. A value in the manifest
+// takes precedence.
+func (s Schema) Retain(desired, former map[string]any) map[string]any {
+	filled, _ := filling{former: true}.value(s.root, desired, former).(map[string]any)
+	return filled
+}
+
+// filling copies an object, and adds the observed values of another one where the object has none.
+// The copy shares nothing with either.
 type filling struct {
-	// former: the other is what was desired before, or what was learned. Unlike
-	// a live list, one of those may hold places instead of elements.
+	// former reports that the other object is a former desired object, or learned values. Unlike a
+	// live list, its lists may hold placeholders instead of elements.
 	former bool
 }
 
@@ -80,24 +77,22 @@ func (f filling) list(n list, into, from []any) []any {
 	for place := len(into); place < len(n.items); place++ {
 		partner := pairs.partner(place)
 		if partner == absent || from[partner] == nil {
-			break // a null cannot be appended, and nothing after it either: a list has no gaps
+			break // neither a null nor the following elements can be appended: a list has no gaps
 		}
 		filled = append(filled, n.keys.with(f.value(n.items[place], nil, from[partner]), from[partner]))
 	}
 	return filled
 }
 
-// Learned gives what the desired object knows beyond the manifest: its identity
-// and the observed values that the manifest does not set, in the shape of the
-// object. In a list whose elements have keys, only those that were learned from
-// are there, with their keys; in another list, what the manifest sets is held by
-// an empty place, so that the rest keeps its index. It is nil if there are no
-// such values.
+// Learned returns the values of the desired object beyond the manifest. It has the identity and the
+// observed values that the manifest does not set, in the shape of the object. In a list whose
+// elements have keys, it has only elements with learned values, with their keys. In another list,
+// placeholders stand for elements without learned values, so that the others keep their index. It
+// is nil if there are no such values.
 //
-// With it, the desired object is a function of the manifest and of what was
-// learned: where desired = LateInitialize(manifest, live), it is also
-// Retain(manifest, Learned(desired, manifest)). That is why an object or a list
-// in which there was nothing to learn is learned as an empty one.
+// The desired object is thus a function of the manifest and the learned values. If desired =
+// LateInitialize(manifest, live), then desired also equals Retain(manifest, Learned(desired,
+// manifest)). Therefore an object or a list without values to learn is learned as an empty one.
 func (s Schema) Learned(desired, manifest map[string]any) map[string]any {
 	value, some := beyond(s.root, desired, manifest)
 	learned, _ := value.(map[string]any)
@@ -116,7 +111,7 @@ func (s Schema) Learned(desired, manifest map[string]any) map[string]any {
 	return learned
 }
 
-// beyond gives the observed values of value that base has not, and if there are any.
+// beyond returns the observed values of value that base does not have, and whether there are any.
 func beyond(n node, value, base any) (any, bool) {
 	switch n := n.(type) {
 	case constant:

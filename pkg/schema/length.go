@@ -2,12 +2,12 @@ package schema
 
 import "slices"
 
-// size is what the length of a list asks for.
+// size is the result of a comparison of a list's length with its bounds.
 type size struct {
 	short, long bool
-	// surplus is how many elements are to be cut.
+	// surplus is the number of elements to cut.
 	surplus int
-	// places is how many places are left then: what the others are about needs no look.
+	// places is the number of remaining places. The others need no comparison.
 	places int
 }
 
@@ -21,17 +21,16 @@ func (n list) measure(wanted []any, length int, p pairing) size {
 		return size{places: p.places}
 	}
 	s := size{short: length < n.min, long: n.exceeds(length), places: length}
-	if s.long && wanted != nil { // of an unknown list nothing is cut: it is learned first
+	if s.long && wanted != nil { // an unknown list is learned first, so nothing is cut
 		s.places = min(length, n.rest(wanted))
 		s.surplus = length - s.places
 	}
 	return s
 }
 
-// measureByKey counts for the minimum only the desired elements that were found,
-// as far as elements are desired: a stranger replaces nobody. Nor does an element
-// that was learned replace one of the manifest's, or one of which nothing is observed
-// one of which something is.
+// measureByKey counts only desired elements for the minimum, if any are desired: an undesired
+// element replaces none of them. A learned element does not replace one of the manifest's. An
+// unobserved element does not replace an observed one.
 func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) size {
 	required := len(wanted)
 	if n.given > 0 {
@@ -52,8 +51,8 @@ func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) s
 	return s
 }
 
-// missesObserved tells if of the first places too few have a partner of those of
-// which something is observed.
+// missesObserved reports whether too few of the observed elements among the first places have a
+// partner.
 func (n list) missesObserved(places int, p pairing) bool {
 	observed, found := 0, 0
 	for place, item := range n.items[:min(places, len(n.items))] {
@@ -68,20 +67,20 @@ func (n list) missesObserved(places int, p pairing) bool {
 	return found < min(n.min, observed)
 }
 
-// rest is the length of a list after it was cut: never below the minimum, even
-// where less is desired.
+// rest is the length of a list after the cut. It is never below the minimum, even if fewer elements
+// are desired.
 func (n list) rest(wanted []any) int { return max(len(wanted), n.min) }
 
 func (n list) exceeds(length int) bool { return n.max != 0 && length > n.max }
 
-// count gives how many desired elements were found, and how many were taken by
-// the places beyond them.
+// count returns the number of desired elements with a partner, and the number of elements that
+// further places have taken.
 func (p pairing) count(desired int) (found, taken int) {
 	found = p.found(desired)
 	return found, p.found(p.places) - found
 }
 
-// found gives how many of the first places have a partner.
+// found returns how many of the first places have a partner.
 func (p pairing) found(places int) int {
 	found := 0
 	for place := range places {
@@ -92,7 +91,7 @@ func (p pairing) found(places int) int {
 	return found
 }
 
-// missing are the desired elements that a list of this length lacks.
+// missing returns the desired elements that a list of this length lacks.
 func (p pairing) missing(wanted []any, length int) []any {
 	if !p.byKey {
 		return wanted[min(length, len(wanted)):]
@@ -106,8 +105,8 @@ func (p pairing) missing(wanted []any, length int) []any {
 	return missing
 }
 
-// cut gives the elements to remove, from the end: those that nobody asked for,
-// and those of the places that are not left.
+// cut returns the elements to remove, from the end: undesired ones, and those of the places that do
+// not remain.
 func (p pairing) cut(s size) []int {
 	placeOf := make([]int, p.elements)
 	for i := range placeOf {

@@ -6,27 +6,23 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Set is a mangled observer schema: one valid schema for each resource of a
-// manifest, the user's first, in their order, then the default ones.
-type Set []Schema
-
-// Mangle checks a manifest and the user's observer schemas and adds the default
-// schema of each resource that has none (specification 1.2, step 1). Every
-// mistake is found, not only the first. With errors among the findings the set
-// is nil. Paths begin with spec.manifest and spec.observer_schema.
+// Mangle checks a manifest and the user's observer schemas, and adds a default schema for each
+// resource without one (specification 1.2, step 1). It reports every mistake, not only the first.
+// If there are errors among the findings, the set is nil. Paths begin with spec.manifest and
+// spec.observer_schema.
 func Mangle(resources, custom []any) (Set, Findings) {
 	var m mangler
 	m.readManifest(resources)
 	m.readSchemas(custom)
 	set := m.defaults()
-	if m.findings.errors > 0 {
-		return nil, m.findings.all()
+	if m.errors > 0 {
+		return nil, m.all()
 	}
-	return set, m.findings.all()
+	return set, m.all()
 }
 
 type mangler struct {
-	parser
+	report
 
 	resources []map[string]any
 	ids       []manifest.ID
@@ -34,7 +30,7 @@ type mangler struct {
 	// known are the identities in the manifest; named are those without their
 	// namespaces, as the identities of schemas are.
 	known, named map[manifest.ID]bool
-	// observed tells of each resource that the user gave a schema for it.
+	// observed reports for each resource whether the user wrote a schema for it.
 	observed []bool
 }
 
@@ -73,7 +69,7 @@ func (m *mangler) readResource(raw any, index int) {
 	m.named[id] = true
 }
 
-// manifestFields reports what a resource lacks.
+// manifestFields reports missing fields of a resource.
 func (m *mangler) manifestFields(resource map[string]any, index int) {
 	require := func(value any, name string) {
 		if text, _ := value.(string); text == "" {
@@ -98,7 +94,7 @@ func (m *mangler) readSchemas(custom []any) {
 		m.enter(fmt.Sprintf("spec.observer_schema[%d]", i))
 		if document, ok := raw.(map[string]any); ok {
 			documents[i] = document
-			ids[i], known[i] = m.parseIdentity(document)
+			ids[i], known[i] = parser{&m.report}.parseIdentity(document)
 		} else {
 			m.add("not-an-object", "An observer schema must be an object")
 		}
@@ -118,7 +114,7 @@ func (m *mangler) readSchemas(custom []any) {
 	}
 }
 
-// reportStray reports a schema that no resource is left for.
+// reportStray reports a schema that has no remaining resource.
 func (m *mangler) reportStray(id manifest.ID) {
 	if m.named[id] {
 		m.add("duplicate-schema", "There is already an observer schema for this resource: %s", id.String())
@@ -133,7 +129,7 @@ func (m *mangler) readSchema(document map[string]any, id manifest.ID, partner in
 		resource = m.resources[partner]
 		m.observed[partner] = true
 	}
-	m.custom = append(m.custom, m.parse(id, document, resource))
+	m.custom = append(m.custom, parser{&m.report}.parse(id, document, resource))
 }
 
 func (m *mangler) defaults() Set {
@@ -142,7 +138,7 @@ func (m *mangler) defaults() Set {
 		if m.observed[i] {
 			continue
 		}
-		if schema, err := Default(resource); err == nil { // it was identified above
+		if schema, err := Default(resource); err == nil { // it has an identity
 			set = append(set, schema)
 		}
 	}

@@ -20,7 +20,7 @@ func TestMangle(t *testing.T) {
 	})
 }
 
-// mangleArguments puts the Song in where a case says no other resource.
+// mangleArguments adds the Song where a case names no other resource.
 func (c testCase) mangleArguments() (resources, custom []any) {
 	resources = []any{complete(object{"spec": object{"key1": "kilestbo", "rythms": []any{"bubam", "badum"}}})}
 	if fields := c.object("manifest"); fields != nil {
@@ -65,7 +65,7 @@ func TestMangleCasesKnowEveryRule(t *testing.T) {
 	}
 }
 
-// What a user reads tells the way out.
+// Each finding that a user reads names the way out.
 func TestFindingsTellTheWayOut(t *testing.T) {
 	song := object{"spec": object{"rythms": []any{"bubam", "badum"}}}
 	tests := []struct {

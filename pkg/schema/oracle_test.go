@@ -18,32 +18,32 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// oracle is an observer schema as a user writes it. Its methods compute what
-// the engine computes, once more and from the specification alone: over plain
-// documents, with neither a parsed tree nor a patch, in as many passes as it
-// takes. Where the two differ, one of them has misread the specification.
+// oracle is an observer schema in the notation of users. Its methods compute what the engine
+// computes, a second time and from the specification alone. They work on plain documents,
+// without a parsed tree or a patch, in as many passes as needed. Where the two differ, one of
+// them has misread the specification.
 //
-// "1.6.5" is rule 5 of the specification's section 1.6, "2.12" is row 12 of
-// the table in its section 2, "keys" is what [schema.Schema.Align] promises of
-// lists whose elements have keys.
+// "1.6.5" is rule 5 of section 1.6 of the specification. "2.12" is row 12 of the table in
+// section 2. "keys" is the contract of [schema.Schema.Align] for lists whose elements have
+// keys.
 //
-// The identity is the only text in a valid schema: wherever a node is a string,
-// its value is known (1.2.4).
+// The identity is the only text in a valid schema: wherever a node is a string, its value is
+// known (1.2.4).
 type oracle object
 
-// difference is what a [schema.Difference] says, as plain as the oracle.
+// difference is a [schema.Difference] in plain values.
 type difference struct {
 	Kind, Path string
 	Want, Have any
 	Cut        []int
 }
 
-// compare gives the differences of a live object, in the order of its fields (1.6).
+// compare returns the differences of a live object, in the order of its fields (1.6).
 func (o oracle) compare(desired, live object) []difference {
 	return compareValue("", o.exempting(live), desired, live)
 }
 
-// exempting leaves out the namespace for an object that has none (1.6.6).
+// exempting returns the schema without the namespace if the object has none (1.6.6).
 func (o oracle) exempting(live object) object {
 	document := runtime.DeepCopyJSON(o)
 	of, _ := live["metadata"].(object)
@@ -53,27 +53,27 @@ func (o oracle) exempting(live object) object {
 	return document
 }
 
-// project gives the observed fields of a live object (1.5).
+// project returns the observed fields of a live object (1.5).
 func (o oracle) project(desired, live object) object {
 	return projectValue(object(o), desired, live).(object)
 }
 
-// observedPart gives the observed fields of a desired object (1.7.1).
+// observedPart returns the observed fields of a desired object (1.7.1).
 func (o oracle) observedPart(desired object) object {
 	return partOf(object(o), desired, false).(object)
 }
 
-// reverted gives the live object as it should be after the repair (1.7.2).
+// reverted returns the live object after the repair (1.7.2).
 func (o oracle) reverted(desired, live object) object {
 	return revertValue(o.exempting(live), desired, live).(object)
 }
 
-// lateInitialize gives the desired object with what was learned (1.4).
+// lateInitialize returns the desired object with the values learned from the live one (1.4).
 func (o oracle) lateInitialize(desired, live object) object {
 	return learner{}.value(object(o), desired, live).(object)
 }
 
-// retain gives the new desired object with what the former one knows (1.3).
+// retain returns the new desired object with the values that the former one has learned (1.3).
 func (o oracle) retain(desired, former object) object {
 	return learner{former: true}.value(object(o), desired, former).(object)
 }
@@ -101,7 +101,7 @@ func itemsOf(value any) []any {
 
 func sorted[V any](fields map[string]V) []string { return slices.Sorted(maps.Keys(fields)) }
 
-// at gives an element, or nothing beyond the end.
+// at returns an element, or nil beyond the end.
 func at(items []any, i int) any {
 	if i < len(items) {
 		return items[i]
@@ -109,8 +109,8 @@ func at(items []any, i int) any {
 	return nil
 }
 
-// equal compares leaves deeply: the order of lists counts, the way in which a
-// number is written does not (1.6.5).
+// equal compares leaves deeply: the order of lists counts, the notation of a number does not
+// (1.6.5).
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case object:
@@ -168,14 +168,13 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func itemPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// alignment tells which live element belongs to which place of a list: place i
-// is element i of the schema and of the desired list, of which either may be
-// the shorter one.
+// alignment assigns live elements to the places of a list. Place i is element i of the schema
+// and of the desired list, of which either may be shorter.
 type alignment struct {
 	elements    []any // of the schema, without the control dictionary
 	least, most int   // 0 is no upper limit (2.1)
 	keys        []string
-	known       bool // a desired list is there
+	known       bool // there is a desired list
 	want, have  []any
 	partner     []int // for each place the index of its live element, or -1
 }
@@ -198,7 +197,7 @@ func align(node []any, want, have any) alignment {
 	return a
 }
 
-// keysOf reads a key, or several.
+// keysOf returns one key or several as a list.
 func keysOf(value any) []string {
 	if name, ok := value.(string); ok {
 		return []string{name}
@@ -229,11 +228,11 @@ func (a alignment) isKeyed() bool {
 	return a.keys != nil && !slices.ContainsFunc(a.want, a.lacksKey)
 }
 
-// lacksKey tells if the key of an element is not known (keys).
+// lacksKey reports whether the key of an element is not known (keys).
 func (a alignment) lacksKey(item any) bool { return keyOf(item, a.keys) == nil }
 
-// keyOf gives the fields that tell an element apart; nil if it has not all of
-// them, each a plain value (keys).
+// keyOf returns the fields that identify an element, or nil unless it has all of them, each a
+// plain value (keys).
 func keyOf(item any, names []string) []any {
 	key := make([]any, len(names))
 	for i, name := range names {
@@ -245,8 +244,8 @@ func keyOf(item any, names []string) []any {
 	return key
 }
 
-// byKey: each desired element gets the first live one with its key that is
-// left, then each place beyond them the first that is left, if it has a key (keys).
+// byKey: each desired element gets the first unused live one with its key. Each place beyond
+// the desired ones gets the first unused one that has a key (keys).
 func (a alignment) byKey() []int {
 	partner := slices.Repeat([]int{-1}, a.places())
 	for i := range partner {
@@ -259,7 +258,7 @@ func (a alignment) byKey() []int {
 	return partner
 }
 
-// fits tells if a live element may be the one of a place.
+// fits reports whether a live element may take a place.
 func (a alignment) fits(place int, item any) bool {
 	if place >= len(a.want) {
 		return !a.lacksKey(item)
@@ -267,8 +266,8 @@ func (a alignment) fits(place int, item any) bool {
 	return slices.EqualFunc(keyOf(a.want[place], a.keys), keyOf(item, a.keys), equal)
 }
 
-// missing are the desired elements that a list which is too short gets: by
-// index those beyond its end, by key those without a partner. (1.7.2, keys)
+// missing returns the desired elements that are added to a list that is too short. By index
+// these are the elements beyond its end, by key those without a partner (1.7.2, keys).
 func (a alignment) missing() []any {
 	missing := []any{}
 	for i, item := range a.want {
@@ -279,9 +278,8 @@ func (a alignment) missing() []any {
 	return missing
 }
 
-// isTooShort: all live elements count (1.6.8); by key there must also be a
-// partner for as many desired ones as the minimum asks for, and first of all for
-// those of which something is observed (keys).
+// isTooShort: all live elements count (1.6.8). By key, the minimum also requires that many
+// desired elements with a partner. Elements with an observed field count first (keys).
 func (a alignment) isTooShort() bool {
 	if len(a.have) < a.least {
 		return true
@@ -308,7 +306,7 @@ func (a alignment) matched(places []int) int {
 
 func isEmptyObject(node any) bool { return node != nil && isObject(node) && len(fieldsOf(node)) == 0 }
 
-// length is that of the live list with what it gets if it is too short.
+// length is that of the live list, with the elements that are added if it is too short.
 func (a alignment) length() int {
 	if a.isTooShort() && a.isKeyed() {
 		return len(a.have) + len(a.missing())
@@ -319,10 +317,10 @@ func (a alignment) length() int {
 // isTooLong: a maximum of 0 is none (1.6.8).
 func (a alignment) isTooLong() bool { return a.most != 0 && a.length() > a.most }
 
-// cut are the live elements that are too many: what is left is as long as the
-// desired list (1.7.2), but never too short. By index they are cut off the
-// end; by key first go those that no place took, then those that a place
-// beyond the desired elements took, each from the end (keys).
+// cut returns the live elements that are too many. The list becomes as long as the desired one
+// (1.7.2), but never too short. By index, elements are cut off the end. By key, unassigned
+// elements go first, then those at places beyond the desired elements, each from the end
+// (keys).
 func (a alignment) cut() []int {
 	cut := []int{}
 	if !a.known || !a.isTooLong() {
@@ -341,8 +339,8 @@ func (a alignment) cut() []int {
 	return cut
 }
 
-// spare are the live elements that have no key of a desired one, in the order
-// in which they may go.
+// spare returns the live elements that have no key of a desired one, in the order in which
+// they may go.
 func (a alignment) spare() []int {
 	var untaken, taken []int
 	for j := range slices.Backward(a.have) {
@@ -356,7 +354,7 @@ func (a alignment) spare() []int {
 	return append(untaken, taken...)
 }
 
-// compareValue gives the differences of one observed value (1.6.5).
+// compareValue returns the differences of one observed value (1.6.5).
 func compareValue(path string, node, want, have any) []difference {
 	switch node := node.(type) {
 	case string:
@@ -373,8 +371,8 @@ func compareValue(path string, node, want, have any) []difference {
 	return compareWhole(path, node, want, have)
 }
 
-// compareWhole compares leaves, whatever they are (2.12), and what has not the
-// shape of the schema (1.5.4). A value that is not known is to be learned.
+// compareWhole compares leaves of any type (2.12), and values that do not have the shape of
+// the schema (1.5.4). An unknown value is to be learned.
 func compareWhole(path string, node, want, have any) []difference {
 	switch {
 	case want == nil && have == nil, want != nil && equal(want, have):
@@ -385,9 +383,8 @@ func compareWhole(path string, node, want, have any) []difference {
 	return []difference{{Kind: "Changed", Path: path, Want: replacement(node, want), Have: have}}
 }
 
-// replacement is what is written where the live object has another shape: an
-// object with what is observed of it (1.7.1), a list with its whole elements
-// (1.7.2).
+// replacement is the value that is written where the live object has another shape. It is an
+// object with its observed fields (1.7.1), or a list with whole elements (1.7.2).
 func replacement(node, want any) any {
 	if _, ok := node.(object); ok {
 		return partOf(node, want, true)
@@ -395,8 +392,8 @@ func replacement(node, want any) any {
 	return want
 }
 
-// compareObject compares the observed fields (1.6.5). An absent object is an
-// empty one, but what has to be created in it is created with it (1.7.2).
+// compareObject compares the observed fields (1.6.5). An absent object counts as empty, but
+// its fields are created together with it (1.7.2).
 func compareObject(path string, node object, want, have any) []difference {
 	var found []difference
 	for _, name := range sorted(node) {
@@ -408,13 +405,13 @@ func compareObject(path string, node object, want, have any) []difference {
 	return found
 }
 
-// isMendable tells if there is a value to write.
+// isMendable reports whether the difference has a value to write.
 func (d difference) isMendable() bool {
 	return d.Kind == "Changed" || d.Kind == "TooShort" && len(d.Want.([]any)) > 0
 }
 
-// compareList compares the observed elements that are there, then the length
-// (1.6.7 to 1.6.9). What is cut is gone, whatever it is.
+// compareList compares the observed elements that are there, then the length (1.6.7 to 1.6.9).
+// A cut element is removed, whatever its type.
 func compareList(path string, node []any, want, have any) []difference {
 	a := align(node, want, have)
 	var found []difference
@@ -432,8 +429,8 @@ func compareList(path string, node []any, want, have any) []difference {
 	return found
 }
 
-// compareElement compares an element. One that only the live list has is to be
-// learned (1.6.7), also if nothing in it is observed.
+// compareElement compares an element. An element that only the live list has is to be learned
+// (1.6.7), even if nothing in it is observed.
 func compareElement(path string, node, want, have any) []difference {
 	found := compareValue(path, node, want, have)
 	if found == nil && want == nil && have != nil {
@@ -442,8 +439,8 @@ func compareElement(path string, node, want, have any) []difference {
 	return found
 }
 
-// projectValue cuts a live value down to what is observed of it (1.5.2). What
-// has another shape than the schema is taken whole (1.5.4).
+// projectValue reduces a live value to its observed part (1.5.2). A value of another shape
+// than the schema is taken whole (1.5.4).
 func projectValue(node, want, have any) any {
 	if have == nil {
 		return nil
@@ -473,9 +470,9 @@ func projectObject(node, want, have object) object {
 	return fields
 }
 
-// projectList gives the observed elements in their places and the length, which
-// counts all elements (1.5.3). By key an element that is not observed tells
-// that it is there, and a null that it is not (keys).
+// projectList returns the observed elements in their places and the length, which counts all
+// elements (1.5.3). By key, an unobserved element stands for presence, and a null for absence
+// (keys).
 func projectList(node []any, want, have any) []any {
 	if !isList(want) {
 		want = nil
@@ -498,9 +495,9 @@ func projectList(node []any, want, have any) []any {
 	return append(items, object{currentLength: int64(len(a.have))})
 }
 
-// partOf restricts a desired value to what is observed, its lists to n elements
-// (1.7.1). With legal set, it is to be created: a list that may not be absent is
-// whole then (1.7.2).
+// partOf restricts a desired value to its observed part, its lists to n elements (1.7.1). With
+// legal set, the value is to be created: a list that may not be absent is complete then
+// (1.7.2).
 func partOf(node, want any, legal bool) any {
 	switch node := node.(type) {
 	case string:
@@ -543,8 +540,8 @@ func partOfList(a alignment, legal bool) []any {
 	return items
 }
 
-// revertValue gives the live value after the repair: an observed value that is
-// known is set, everything else stays (1.7.2).
+// revertValue returns the live value after the repair: an observed value that is known is set,
+// everything else stays (1.7.2).
 func revertValue(node, want, have any) any {
 	switch node := node.(type) {
 	case string:
@@ -564,7 +561,7 @@ func revertValue(node, want, have any) any {
 	return replacement(node, want)
 }
 
-// revertObject creates a missing object only with something in it (1.7.2).
+// revertObject creates a missing object only if it is not empty (1.7.2).
 func revertObject(node object, want, have any) any {
 	if have == nil {
 		if !slices.ContainsFunc(compareObject("", node, want, nil), difference.isMendable) {
@@ -581,8 +578,8 @@ func revertObject(node object, want, have any) any {
 	return fields
 }
 
-// revertList corrects the observed elements that are there; an illegal length
-// is cut, or completed with whole elements at the end (1.7.2).
+// revertList corrects the observed elements that are there. A list of illegal length is cut,
+// or completed with whole elements at the end (1.7.2).
 func revertList(node []any, want, have any) any {
 	a := align(node, want, have)
 	items := slices.Clone(a.have)
@@ -603,13 +600,13 @@ func revertList(node []any, want, have any) any {
 	return items
 }
 
-// learner fills a desired value with what another one knows: a live object, or
-// the former desired one.
+// learner completes a desired value with values from a live object or from the former desired
+// one.
 type learner struct{ former bool }
 
-// value fills in what is observed and not known. A known value never changes
-// (1.4.2), null is not known (1.4.4), a value of another shape is copied whole
-// (1.4.5) or changes nothing (1.3.6).
+// value fills in what is observed and unknown. A known value never changes (1.4.2), and null
+// is unknown (1.4.4). A value of another shape is copied whole (1.4.5), or changes nothing
+// (1.3.6).
 func (l learner) value(node, want, have any) any {
 	if have == nil {
 		return want
@@ -632,7 +629,7 @@ func (l learner) value(node, want, have any) any {
 	return want
 }
 
-// object is there, also with nothing in it to learn (1.4.6).
+// object is created even if nothing in it is learned (1.4.6).
 func (l learner) object(node, want, have object) object {
 	fields := object{}
 	maps.Copy(fields, want)
@@ -644,8 +641,8 @@ func (l learner) object(node, want, have object) object {
 	return fields
 }
 
-// list fills the desired elements and appends the observed ones beyond them
-// (1.4.3), which is where it stops at one that is not there.
+// list fills the desired elements and appends the observed ones beyond them (1.4.3), up to the
+// first absent one.
 func (l learner) list(node []any, want, have any) []any {
 	a := align(node, want, have)
 	if l.former && slices.ContainsFunc(a.have, a.lacksKey) { // keys
@@ -666,7 +663,7 @@ func (l learner) list(node []any, want, have any) []any {
 	return items
 }
 
-// withKey gives what is observed of an element its key, or the element would
+// withKey adds the key to the observed part of an element. Without its key, the element would
 // not be found again (keys).
 func (a alignment) withKey(observed, item any) any {
 	fields, ok := observed.(object)
@@ -678,7 +675,7 @@ func (a alignment) withKey(observed, item any) any {
 	return observed
 }
 
-// defaultSchema is the one of a resource for which the user gave none (1.2.3).
+// defaultSchema returns the schema of a resource without one from the user (1.2.3).
 func defaultSchema(resource object) object {
 	document := defaultNode(resource).(object)
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -711,7 +708,7 @@ func defaultNode(value any) any {
 	return nil
 }
 
-// inspection collects what is wrong with an Application (section 3).
+// inspection collects the mistakes of an Application (section 3).
 type inspection []string
 
 func inspect(resources, custom []any) inspection {
@@ -728,12 +725,12 @@ func inspect(resources, custom []any) inspection {
 	return found
 }
 
-// dotted writes the paths of findings, which quote no name.
+// dotted writes the paths of findings, which do not quote names.
 func dotted(path, name string) string { return path + "." + name }
 
 func (n *inspection) add(code, path string) { *n = append(*n, code+" at "+path) }
 
-// valid tells if there is nothing but warnings.
+// valid reports whether there are only warnings.
 func (n inspection) valid() bool {
 	return !slices.ContainsFunc(n, func(finding string) bool { return !strings.HasPrefix(finding, "warning ") })
 }
@@ -761,7 +758,7 @@ func (n *inspection) name(fields object, name, path string) {
 	}
 }
 
-// identityOf gives apiVersion, kind and name, if they are texts (1.1.1).
+// identityOf returns apiVersion, kind and name, if they are texts (1.1.1).
 func identityOf(value any) (id [3]string, ok bool) {
 	fields := fieldsOf(value)
 	for i, part := range []any{fields["apiVersion"], fields["kind"], fieldsOf(fields["metadata"])["name"]} {
@@ -772,10 +769,10 @@ func identityOf(value any) (id [3]string, ok bool) {
 	return id, true
 }
 
-// isEmpty: an empty text is missing in a manifest.
+// isEmpty: an empty text counts as missing in a manifest.
 func isEmpty(id [3]string) bool { return slices.Contains(id[:], "") }
 
-// isOf tells if a resource or a schema has this identity.
+// isOf reports whether a resource or a schema has this identity.
 func isOf(id [3]string) func(any) bool {
 	return func(value any) bool {
 		other, ok := identityOf(value)
@@ -783,15 +780,15 @@ func isOf(id [3]string) func(any) bool {
 	}
 }
 
-// sameResource tells if another resource has the identity and the namespace of
-// this one: the row duplicate-resource.
+// sameResource reports whether another resource has the identity and the namespace of this
+// one: the row duplicate-resource.
 func sameResource(id [3]string, resource any) func(any) bool {
 	return func(other any) bool { return isOf(id)(other) && namespaceOf(other) == namespaceOf(resource) }
 }
 
 func namespaceOf(resource any) any { return fieldsOf(fieldsOf(resource)["metadata"])["namespace"] }
 
-// schema is inspected whether or not it belongs to a resource: the rows from
+// schema inspects a schema, whether or not it belongs to a resource: the rows from
 // not-an-object to not-in-manifest, and duplicate-schema.
 func (n *inspection) schema(path string, value any, resources, before []any) {
 	document, ok := value.(object)
@@ -803,8 +800,8 @@ func (n *inspection) schema(path string, value any, resources, before []any) {
 	n.object(path, withoutIdentity(document), n.resourceOf(path, document, resources, before))
 }
 
-// resourceOf gives the resource that a schema is for, if there is one: the k-th
-// schema of an identity is the k-th resource's (1.1.4).
+// resourceOf returns the resource that a schema is for, if any. The k-th schema of an identity
+// belongs to its k-th resource (1.1.4).
 func (n *inspection) resourceOf(path string, document object, resources, before []any) any {
 	id, ok := identityOf(document)
 	if !ok {
@@ -822,8 +819,8 @@ func (n *inspection) resourceOf(path string, document object, resources, before 
 	return nil
 }
 
-// inOrder gives the resources of an identity in the order in which they get
-// their schemas (1.1.4).
+// inOrder returns the resources of an identity in the order in which they get their schemas
+// (1.1.4).
 func inOrder(resources []any, id [3]string) []int {
 	var mine []int
 	for i, resource := range resources {
@@ -838,7 +835,7 @@ func filter(values []any, keep func(any) bool) []any {
 	return slices.DeleteFunc(slices.Clone(values), func(value any) bool { return !keep(value) })
 }
 
-// identity is said by texts; a null says nothing.
+// identity consists of texts. A null does not name one.
 func (n *inspection) identity(path string, document object) {
 	n.text(path, "apiVersion", document)
 	n.text(path, "kind", document)
@@ -862,8 +859,7 @@ func (n *inspection) text(path, name string, fields object) {
 	}
 }
 
-// withoutIdentity leaves the fields that are observed, among them the namespace
-// (2.9).
+// withoutIdentity returns the observed fields, among them the namespace (2.9).
 func withoutIdentity(document object) object {
 	fields := maps.Clone(document)
 	delete(fields, "apiVersion")
@@ -920,7 +916,7 @@ func (n *inspection) list(path string, node []any, given any) {
 	}
 }
 
-// controlOf gives the last element, if it has a length key.
+// controlOf returns the last element, if it has a length key.
 func controlOf(node []any) (object, bool) {
 	if len(node) == 0 {
 		return nil, false
@@ -971,7 +967,8 @@ func (n *inspection) limit(name, path string, control object, field string) (int
 	return int(limit), ok && limit >= 0
 }
 
-// keys are named, each once, and the manifest's elements have them, each others.
+// keys are named, each once. The elements of the manifest have them, and no two elements the
+// same.
 func (n *inspection) keys(path string, control object, items []any) {
 	if !has(control, listKey) {
 		return
@@ -996,7 +993,7 @@ func (n *inspection) keys(path string, control object, items []any) {
 	}
 }
 
-// isKey: a name, or names that are all different.
+// isKey accepts a name, or a list of distinct names.
 func isKey(value any) bool {
 	if text, ok := value.(string); ok {
 		value = []any{text}
@@ -1010,7 +1007,7 @@ func isKey(value any) bool {
 	return len(names) > 0 && len(names) <= 8
 }
 
-// The oracle knows what the cases say.
+// The oracle passes the cases of the engine.
 func TestOracleKnowsTheCases(t *testing.T) {
 	differences := func(o oracle, c testCase) (string, any) {
 		return "differences", describePlain(o.compare(c.object("desired"), c.object("live")))
@@ -1052,7 +1049,7 @@ func TestOracleKnowsTheCases(t *testing.T) {
 	})
 }
 
-// describePlain gives differences as the cases write them.
+// describePlain returns differences in the notation of the cases.
 func describePlain(found []difference) []object {
 	described := []object{}
 	for _, d := range found {
@@ -1077,7 +1074,7 @@ func sameFindings(t *testing.T, want, got []string) {
 	check.Equal(t, "findings", want, got)
 }
 
-// The engine does what the oracle says.
+// The engine and the oracle agree.
 func checkOracle(t *testing.T, s sample) {
 	t.Helper()
 	o := oracle(s.document)
@@ -1095,7 +1092,7 @@ func checkOracle(t *testing.T, s sample) {
 	check.Equal(t, "Default", defaultSchema(s.first), standard.Document())
 }
 
-// plainly gives the engine's differences as the oracle says them.
+// plainly returns the engine's differences as the oracle's type.
 func plainly(found schema.Differences) []difference {
 	var all []difference
 	for _, d := range found {
@@ -1148,7 +1145,8 @@ func tapes(t *testing.T, seed byte, length, count int) iter.Seq[tape] {
 
 func FuzzOracle(f *testing.F) { fuzz(f, checkOracle) }
 
-// Mangle finds what the oracle finds, and gives schemas if that is no error.
+// Mangle finds the same mistakes as the oracle, and returns schemas if none of them is an
+// error.
 func checkMangle(t *testing.T, choices tape) {
 	t.Helper()
 	resources, custom := choices.application()
@@ -1163,8 +1161,8 @@ func checkMangle(t *testing.T, choices tape) {
 	}
 }
 
-// mangled gives the schemas of a valid Application: the user's, in their order,
-// then the default ones (1.2.1, 1.2.2).
+// mangled returns the schemas of a valid Application: the user's, in their order, then the
+// default ones (1.2.1, 1.2.2).
 func mangled(resources, custom []any) []object {
 	var documents []object
 	for _, document := range custom {
@@ -1189,7 +1187,7 @@ func TestMangleOracle(t *testing.T) {
 			seen[strings.SplitN(strings.TrimPrefix(finding, "warning "), " ", 2)[0]] = true
 		}
 	}
-	if len(seen) != 27 { // the rows of section 3, and three of keys
+	if len(seen) != 27 { // the rows of section 3, and three for keys
 		t.Errorf("the samples have only these mistakes: %v", sorted(seen))
 	}
 }

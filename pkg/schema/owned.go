@@ -1,9 +1,11 @@
 package schema
 
-// WithoutServerOwned gives the schema without the fields that a server sets and
-// no client may: the server's own metadata, and the status. To observe them in a
-// default schema would mean to revert what only the server can write. It tells
-// which were observed.
+import "slices"
+
+// WithoutServerOwned returns the schema without the fields that only a server may set: the server's
+// own metadata, and the status. A default schema must not observe them, because the agent cannot
+// revert what only the server can write. WithoutServerOwned also returns the observed ones among
+// these fields.
 func (s Schema) WithoutServerOwned() (Schema, []string) {
 	var left []string
 	for _, path := range serverOwned() {
@@ -13,6 +15,14 @@ func (s Schema) WithoutServerOwned() (Schema, []string) {
 		}
 	}
 	return s, left
+}
+
+// IsServerOwned reports whether a path leads to such a field, or into one.
+func IsServerOwned(path Path) bool {
+	return slices.ContainsFunc(serverOwned(), func(names []string) bool {
+		owned := fieldPath(names)
+		return len(path) >= len(owned) && slices.Equal(path[:len(owned)], owned)
+	})
 }
 
 func serverOwned() [][]string {
@@ -27,33 +37,4 @@ func serverOwned() [][]string {
 		{"metadata", "uid"},
 		{"status"},
 	}
-}
-
-// Observes tells if the field at the path, which leads through no list, is
-// observed: by itself, in part, or as a part of a field that is observed as a whole.
-func (s Schema) Observes(path ...string) bool {
-	n := node(s.root)
-	for _, name := range path {
-		if _, whole := n.(leaf); whole {
-			return true
-		}
-		parent, ok := n.(object)
-		if !ok {
-			return false
-		}
-		at, found := parent.find(name)
-		if !found {
-			return false
-		}
-		n = parent.fields[at].node
-	}
-	return true
-}
-
-func fieldPath(names []string) Path {
-	path := make(Path, 0, len(names))
-	for _, name := range names {
-		path = append(path, Step{Field: name, Index: notAnIndex})
-	}
-	return path
 }

@@ -8,48 +8,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// parser turns what the user wrote into the closed tree and collects all
-// mistakes on the way. A tree with findings is never used.
-type parser struct {
-	findings collector
-	// path is the place that is looked at, step by step. It becomes a text only
-	// where there is something to tell: names may be long, and places many.
-	path []string
-}
+// parser turns the user's document into the closed tree. A tree whose report has errors is never
+// used.
+type parser struct{ *report }
 
-func (p *parser) enter(step string) { p.path = append(p.path, step) }
-func (p *parser) leave()            { p.path = p.path[:len(p.path)-1] }
-
-func (p *parser) add(code, format string, arguments ...any) {
-	p.findings.add(Finding{Code: code, Path: p.place(), Message: message(format, arguments)})
-}
-
-func (p *parser) addAt(step, code, format string, arguments ...any) {
-	p.enter(step)
-	p.add(code, format, arguments...)
-	p.leave()
-}
-
-func (p *parser) warn(code, format string, arguments ...any) {
-	p.findings.add(Finding{Code: code, Path: p.place(), Message: message(format, arguments), Warning: true})
-}
-
-// place is the path as a text, which is never much longer than a usual one.
-func (p *parser) place() string {
-	var b strings.Builder
-	for _, step := range p.path {
-		b.WriteString(shortened(step))
-		if b.Len() > maxPlace {
-			b.WriteString("...")
-			break
-		}
-	}
-	return b.String()
-}
-
-// parseIdentity reads what a schema is for.
-func (p *parser) parseIdentity(document map[string]any) (manifest.ID, bool) {
-	before := p.findings.errors
+// parseIdentity reads the identity of a schema's resource.
+func (p parser) parseIdentity(document map[string]any) (manifest.ID, bool) {
+	before := p.errors
 	id := manifest.ID{
 		APIVersion: p.identifier(document["apiVersion"], "apiVersion"),
 		Kind:       p.identifier(document["kind"], "kind"),
@@ -64,10 +29,10 @@ func (p *parser) parseIdentity(document map[string]any) (manifest.ID, bool) {
 		p.add("metadata-not-object", "metadata must be a dictionary")
 	}
 	p.leave()
-	return id, p.findings.errors == before
+	return id, p.errors == before
 }
 
-func (p *parser) identifier(value any, name string) string {
+func (p parser) identifier(value any, name string) string {
 	switch value := value.(type) {
 	case nil:
 		where := ""
@@ -83,9 +48,9 @@ func (p *parser) identifier(value any, name string) string {
 	return ""
 }
 
-// parse reads the tree of a schema beside the manifest's resource, which is nil
-// if there is none.
-func (p *parser) parse(id manifest.ID, document, resource map[string]any) Schema {
+// parse reads the tree of a schema together with the manifest's resource. resource is nil if the
+// manifest has none.
+func (p parser) parse(id manifest.ID, document, resource map[string]any) Schema {
 	metadata, _ := document["metadata"].(map[string]any)
 	described, _ := resource["metadata"].(map[string]any)
 	root := p.fields(document, resource, "apiVersion", "kind", "metadata")
@@ -100,8 +65,8 @@ func (p *parser) parse(id manifest.ID, document, resource map[string]any) Schema
 	return identity(id, root, observed)
 }
 
-// fields parses the values of an object but those named, in the order of their names.
-func (p *parser) fields(values, described map[string]any, but ...string) []field {
+// fields parses the values of an object in the order of their names, except the named ones.
+func (p parser) fields(values, described map[string]any, but ...string) []field {
 	fields := make([]field, 0, len(values))
 	for name := range values {
 		if !slices.Contains(but, name) {
@@ -117,8 +82,8 @@ func (p *parser) fields(values, described map[string]any, but ...string) []field
 	return fields
 }
 
-// value parses the schema of a field. described is what the manifest has there.
-func (p *parser) value(name string, value, described any) node {
+// value parses the schema of a field. described is its value in the manifest.
+func (p parser) value(name string, value, described any) node {
 	n, ok := p.node(value, described)
 	if !ok {
 		way := "an observed value is written as null"
@@ -131,7 +96,7 @@ func (p *parser) value(name string, value, described any) node {
 }
 
 // element parses the schema of an element of a list.
-func (p *parser) element(value, described any) node {
+func (p parser) element(value, described any) node {
 	n, ok := p.node(value, described)
 	if !ok {
 		p.add("element-not-null", "Element of a list is not null: an observed element is written as null")
@@ -139,8 +104,8 @@ func (p *parser) element(value, described any) node {
 	return n
 }
 
-// node parses what an observer schema may hold; a plain value is no such thing.
-func (p *parser) node(value, described any) (node, bool) {
+// node parses the valid values of an observer schema: null, objects and lists.
+func (p parser) node(value, described any) (node, bool) {
 	switch value := value.(type) {
 	case nil:
 		return leaf{}, true
@@ -158,8 +123,8 @@ func (p *parser) node(value, described any) (node, bool) {
 	return leaf{}, false
 }
 
-// tooDeep keeps a caller from what manifest.Decode would not have let through.
-func (p *parser) tooDeep() bool {
+// tooDeep refuses documents that manifest.Decode would not have accepted.
+func (p parser) tooDeep() bool {
 	if len(p.path) <= manifest.MaxDepth {
 		return false
 	}
@@ -167,7 +132,7 @@ func (p *parser) tooDeep() bool {
 	return true
 }
 
-func (p *parser) object(value map[string]any, described any) node {
+func (p parser) object(value map[string]any, described any) node {
 	fields, ok := described.(map[string]any)
 	if !ok && described != nil {
 		p.add("shape-mismatch", "The schema expects an object, the manifest has %s", shape(described))
@@ -175,12 +140,12 @@ func (p *parser) object(value map[string]any, described any) node {
 	return object{fields: p.fields(value, fields)}
 }
 
-func (p *parser) list(value []any, described any) node {
+func (p parser) list(value []any, described any) node {
 	elements, ok := described.([]any)
 	if !ok && described != nil {
 		p.add("shape-mismatch", "The schema expects a list, the manifest has %s", shape(described))
 	}
-	items, control := p.control(value)
+	items, control := readControl(p.report, value)
 	parsed := list{min: control.min, max: control.max, keys: control.keys, stated: control.stated, given: len(elements)}
 	for i, item := range items {
 		p.enter("[" + strconv.Itoa(i) + "]")
@@ -193,7 +158,7 @@ func (p *parser) list(value []any, described any) node {
 	if control.minOK && control.min < len(elements) {
 		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", MinLengthKey, len(elements))
 	}
-	p.checkKeys(parsed.keys, elements)
+	checkKeys(p.report, parsed.keys, elements)
 	return parsed
 }
 

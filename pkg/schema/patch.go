@@ -16,8 +16,8 @@ type Operation struct {
 	Value any    `json:"value"`
 }
 
-// MarshalJSON leaves the value out where it has no meaning. Elsewhere a null is
-// a value: an operation that lacks it is refused.
+// MarshalJSON omits the value of a removal. In other operations a null is a value, and an API
+// server refuses an operation without one.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	if o.Op == "remove" {
 		return json.Marshal(struct {
@@ -29,25 +29,24 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(operation(o))
 }
 
-// Patch gives the JSON Patch that brings the observed fields of the live
-// object back to the desired ones and touches nothing else (specification
-// 1.7.2). It addresses list elements by index: it holds for this very live
-// object and has to be guarded by its resourceVersion, see [Patch.Guard]. It is
-// empty if nothing can be mended.
+// Patch returns the JSON Patch that restores the observed fields of the live object, and changes
+// nothing else (specification 1.7.2). It addresses list elements by index. It is therefore valid
+// only for this live object, and needs its resourceVersion as a guard, see [Patch.Guard]. It is
+// empty if no difference can be removed.
 func (s Schema) Patch(desired, live map[string]any) Patch {
 	return s.Compare(desired, live).Patch()
 }
 
 const (
-	// maxOperations is one less than an API server takes, for the guard.
+	// maxOperations is one less than the limit of an API server, because the guard needs one.
 	maxOperations = 9_999
-	// maxPaths bounds the text of the paths: a name may be long, and stand in each.
+	// maxPaths bounds the text of the paths, because each may contain a long name.
 	maxPaths = 1 << 20
 )
 
-// Patch gives the operations that revert the drift among the differences of
-// [Schema.Compare]. Of more than an API server takes in one request it gives the
-// first: they can be applied by themselves, and another comparison finds the rest.
+// Patch returns the operations that revert the drift among the differences of [Schema.Compare]. If
+// an API server does not accept so many in one request, it returns the first ones. They are a valid
+// patch, and another comparison finds the others.
 func (d Differences) Patch() Patch {
 	var patch Patch
 	length := 0
@@ -83,22 +82,8 @@ func (d Difference) operations() Patch {
 	return nil
 }
 
-// mendable tells if anything can be done about the difference: nothing can
-// about an unknown value, nor where the desired list itself has an illegal length.
-func (d Difference) mendable() bool {
-	switch d.Kind {
-	case Changed:
-		return true
-	case TooShort:
-		return len(d.missing()) > 0
-	case TooLong:
-		return len(d.Cut) > 0
-	case Unknown:
-	}
-	return false
-}
-
-// whenAbsent: a null in a list has its place already, and add would insert.
+// whenAbsent returns the operation for an absent value. A null in a list already has its place,
+// where add would insert.
 func (d Difference) whenAbsent() string {
 	if d.Path[len(d.Path)-1].Index != notAnIndex {
 		return "replace"
@@ -106,18 +91,8 @@ func (d Difference) whenAbsent() string {
 	return "add"
 }
 
-func (d Difference) missing() []any {
-	items, _ := d.Want.([]any)
-	return items
-}
-
-func (d Difference) elements() []any {
-	items, _ := d.Have.([]any)
-	return items
-}
-
-// room is for how many elements of a list there is room in a patch, and one more,
-// so that whoever counts sees that it is full.
+// room returns the number of a list's elements that fit into a patch, plus one. The caller thus
+// notices that the patch is full.
 func room(list string) int { return min(maxOperations, maxPaths/(len(list)+1)) + 1 }
 
 func growth(list string, items []any) Patch {
@@ -129,7 +104,7 @@ func growth(list string, items []any) Patch {
 	return patch
 }
 
-// cuts removes from the end, so that no index moves before it is used.
+// cuts removes elements from the end, so that no index moves before it is used.
 func cuts(list string, indices []int) Patch {
 	indices = indices[max(0, len(indices)-room(list)):]
 	patch := make(Patch, 0, len(indices))
@@ -139,16 +114,16 @@ func cuts(list string, indices []int) Patch {
 	return patch
 }
 
-// Guard puts the condition before the patch that the object still has this
-// resourceVersion. It replaces the value by itself: a stale one is then answered
-// by a 409 Conflict, where a "test" would be answered by a 422 like any mistake.
+// Guard returns the patch, preceded by the condition that the object still has this
+// resourceVersion. The condition replaces the value with the same value. An API server answers a
+// stale one with 409 Conflict, but would answer "test" with 422, like any mistake.
 func (p Patch) Guard(resourceVersion string) Patch {
 	guard := Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: resourceVersion}
 	return slices.Concat(Patch{guard}, p)
 }
 
-// Overlay gives the live object as it is after [Schema.Patch]: its observed
-// fields as desired, everything else as it was.
+// Overlay returns the live object after [Schema.Patch]. Its observed fields are as desired, and all
+// others are unchanged.
 func (s Schema) Overlay(desired, live map[string]any) map[string]any {
 	overlaid, _ := clone(live).(map[string]any)
 	for _, difference := range s.Compare(desired, live) {
@@ -159,12 +134,12 @@ func (s Schema) Overlay(desired, live map[string]any) map[string]any {
 	return overlaid
 }
 
-// revert gives the value at the path of the difference as it should be.
+// revert returns the desired value at the path of the difference.
 func (d Difference) revert(value any) any {
 	items, _ := value.([]any)
 	switch d.Kind {
 	case TooShort:
-		return append(items, clonedItems(d.missing())...)
+		return append(items, itemsOf(clone(d.Want))...)
 	case TooLong:
 		return without(items, d.Cut)
 	case Changed, Unknown:
@@ -172,7 +147,7 @@ func (d Difference) revert(value any) any {
 	return clone(d.Want)
 }
 
-// without leaves out the elements at the indices, which ascend.
+// without returns the items except those at the indices, which ascend.
 func without(items []any, indices []int) []any {
 	rest := make([]any, 0, len(items))
 	for i, item := range items {
@@ -185,9 +160,9 @@ func without(items []any, indices []int) []any {
 	return rest
 }
 
-// change puts in a value at the path, below objects and lists that are there.
+// change replaces a value at the path, below existing objects and lists.
 func change(root any, path Path, value func(any) any) {
-	parent, last := valueAt(root, path[:len(path)-1]), path[len(path)-1]
+	parent, last := ValueAt(root, path[:len(path)-1]), path[len(path)-1]
 	switch parent := parent.(type) {
 	case map[string]any:
 		parent[last.Field] = value(parent[last.Field])

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,8 +11,7 @@ import (
 // Path leads from the root of an object to a value in it.
 type Path []Step
 
-// Step is one step of a [Path]: into a field, whose Index is -1, or into the
-// element of a list.
+// Step is one step of a [Path]: into a field, with the Index -1, or into an element of a list.
 type Step struct {
 	Field string
 	Index int
@@ -19,8 +19,8 @@ type Step struct {
 
 const notAnIndex = -1
 
-// String gives "spec.ports[0].port"; a field whose name holds a dot, a bracket
-// or a slash is quoted: metadata.labels["app.kubernetes.io/name"].
+// String returns "spec.ports[0].port". It quotes a field whose name contains a dot, a bracket or a
+// slash: metadata.labels["app.kubernetes.io/name"].
 func (p Path) String() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -41,7 +41,7 @@ func (p Path) String() string {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Pointer gives the JSON Pointer (RFC 6901): "/spec/ports/0/port".
+// Pointer returns the JSON Pointer (RFC 6901): "/spec/ports/0/port".
 func (p Path) Pointer() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -55,7 +55,7 @@ func (p Path) Pointer() string {
 	return b.String()
 }
 
-// MarshalJSON gives an array of names and indices: ["spec","ports",0,"port"].
+// MarshalJSON returns an array of names and indices: ["spec","ports",0,"port"].
 func (p Path) MarshalJSON() ([]byte, error) {
 	steps := make([]any, 0, len(p))
 	for _, step := range p {
@@ -68,7 +68,7 @@ func (p Path) MarshalJSON() ([]byte, error) {
 	return json.Marshal(steps)
 }
 
-// UnmarshalJSON reads what MarshalJSON gives, and nothing else.
+// UnmarshalJSON reads the form of MarshalJSON, and refuses any other.
 func (p *Path) UnmarshalJSON(text []byte) error {
 	var steps []json.RawMessage
 	if err := json.Unmarshal(text, &steps); err != nil {
@@ -86,7 +86,7 @@ func (p *Path) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// indexBits is for what every int can hold.
+// indexBits fits into every int.
 const indexBits = 31
 
 func readStep(text []byte) (Step, error) {
@@ -102,8 +102,8 @@ func readStep(text []byte) (Step, error) {
 	return Step{Index: int(index)}, nil
 }
 
-// valueAt gives what lies at the path, nil if there is nothing.
-func valueAt(value any, path Path) any {
+// ValueAt returns the value at the path of a document, or nil if there is none.
+func ValueAt(value any, path Path) any {
 	for _, step := range path {
 		switch parent := value.(type) {
 		case map[string]any:
@@ -118,4 +118,20 @@ func valueAt(value any, path Path) any {
 		}
 	}
 	return value
+}
+
+func fieldPath(names []string) Path {
+	path := make(Path, 0, len(names))
+	for _, name := range names {
+		path = append(path, Step{Field: name, Index: notAnIndex})
+	}
+	return path
+}
+
+// below returns a new path that is one step longer. Below a nil path there is none.
+func (p Path) below(step Step) Path {
+	if p == nil {
+		return nil
+	}
+	return append(slices.Clip(p), step)
 }

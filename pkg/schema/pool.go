@@ -7,27 +7,26 @@ import (
 	"sync"
 )
 
-// mostPooled bounds a Pool: one that is full begins anew.
+// mostPooled bounds a Pool. A full Pool is emptied.
 const mostPooled = 100_000
 
-// Pool has equal parts of schemas kept once: of a thousand Deployments most observe the
-// same fields. The zero value is an empty one; many may use it at once.
+// Pool stores equal parts of schemas once: most of a thousand Deployments observe the same fields.
+// The zero value is empty. A Pool is safe for concurrent use.
 type Pool struct {
 	mu    sync.Mutex
 	nodes map[string]pooled
-	// last is the number of the node that was added last.
+	// last is the number of the last node.
 	last uint64
 }
 
-// pooled is a node, with a number that no other one of the Pool has.
+// pooled is a node, with a unique number in the Pool.
 type pooled struct {
 	node   node
 	number uint64
 }
 
-// Share gives an equal schema, of which the parts are shared that the Pool has seen
-// before. What says how single values are written ([Schema.Accept]), or whose the schema
-// is, is not shared.
+// Share returns an equal schema that shares the parts that the Pool already has. Accepted forms of
+// values ([Schema.Accept]) and the identity are not shared.
 func (p *Pool) Share(s Schema) Schema {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +43,7 @@ func (p *Pool) Share(s Schema) Schema {
 	return s
 }
 
-// share gives the number of what it gives as well, 0 if that is nobody else's.
+// share returns a shared node and its number. The number is 0 if the node is not shared.
 func (p *Pool) share(n node) (node, uint64) {
 	switch n := n.(type) {
 	case leaf:
@@ -89,7 +88,7 @@ func (p *Pool) shareList(n list) (node, uint64) {
 	return n, 0
 }
 
-// one gives the node that the Pool has for a key: this one, if there was none.
+// one returns the Pool's node for a key. The first node of a key becomes that node.
 func (p *Pool) one(n node, key []byte) (node, uint64) {
 	known, ok := p.nodes[string(key)]
 	if !ok {

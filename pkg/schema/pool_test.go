@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// What a thousand objects observe that differ in their names alone is kept once.
+// If a thousand objects differ only in their names, the pool stores the observed fields once.
 func TestPoolSharesWhatIsEqual(t *testing.T) {
 	const many = 1000
 	manifest := func(i int) object {

@@ -1,13 +1,11 @@
 package schema
 
-// Project cuts a live object down to its observed fields (specification 1.5):
-// the entry of last_observed_manifest. Fields that the object lacks are left
-// out; each observed list ends with its length, which counts all elements. A
-// value of another shape than the schema's is taken whole.
+// Project reduces a live object to its observed fields (specification 1.5): the entry of
+// last_observed_manifest. It omits fields that the object lacks. Each observed list ends with its
+// length, which counts all elements. A value of another shape than the schema's is copied whole.
 //
-// The desired object tells, in a list that is aligned by key, which elements
-// are meant: each is put in the place of the desired one, and a null where there
-// is none. Without such lists it is not looked at.
+// In a list that is aligned by key, desired identifies the elements. Each gets the index of the
+// desired one, and a null stands for an absent element. Without such lists, desired is not used.
 func (s Schema) Project(desired, live map[string]any) map[string]any {
 	projected, _ := project(s.root, desired, live).(map[string]any)
 	return projected
@@ -46,7 +44,7 @@ func projectList(n list, wanted, elements []any) []any {
 	pairs := n.pair(wanted, elements, &room)
 	places := len(n.items)
 	if pairs.byKey {
-		places = pairs.places // also what is desired and not observed counts for the length
+		places = pairs.places // desired but unobserved elements count for the length too
 	}
 	projected := make([]any, 0, places+1)
 	last := 0
@@ -70,21 +68,21 @@ func (n list) projectPlace(pairs pairing, place int, wanted, elements []any) any
 	return project(n.items[place], at(wanted, place), elements[partner])
 }
 
-// ObservedPart gives the observed fields of a desired object (specification
-// 1.7.1): the values that a patch may carry. It is no patch: its lists are cut.
+// ObservedPart returns the observed fields of a desired object (specification 1.7.1): the values
+// that a patch may contain. It is not a patch, because its lists are incomplete.
 func (s Schema) ObservedPart(desired map[string]any) map[string]any {
 	restricted, _ := restrict(s.root, desired, observedPart).(map[string]any)
 	return restricted
 }
 
-// part says what of a desired object is wanted.
+// part selects a part of a desired object.
 type part int
 
 const (
-	// observedPart is the observed fields.
+	// observedPart selects the observed fields.
 	observedPart part = iota
-	// creation is what an absent object is created from: the observed fields, but
-	// a list that may not be absent is taken whole, as it is by itself.
+	// creation selects the values to create an absent object from: the observed fields. A list that
+	// must not be absent is taken as a whole.
 	creation
 )
 
@@ -123,9 +121,23 @@ func restrictList(n list, items []any, wanted part) any {
 	for i, item := range items[:observed] {
 		element := restrict(n.items[i], item, wanted)
 		if wanted == creation {
-			element = n.keys.with(element, item) // or it would not be found again
+			element = n.keys.with(element, item) // needed to find it again
 		}
 		restricted = append(restricted, element)
 	}
 	return restricted
+}
+
+// Elements splits a list of a projection into its observed elements and the
+// length of the whole list.
+func Elements(projected []any) (elements []any, length int) {
+	if len(projected) == 0 {
+		return nil, 0
+	}
+	last, _ := projected[len(projected)-1].(map[string]any)
+	counted, ok := last[CurrentLengthKey].(int64)
+	if !ok {
+		return projected, len(projected)
+	}
+	return projected[:len(projected)-1], int(counted)
 }

@@ -20,7 +20,7 @@ func TestReleased(t *testing.T) {
 	})
 }
 
-// The keys may be those of the API, too.
+// The keys may also come from the API.
 func TestReleasedByTheKeysOfTheAPI(t *testing.T) {
 	desired := complete(decode(t, "spec: {containers: [{k: a}, {k: b}]}"))
 	former := complete(decode(t, "spec: {containers: [{k: b, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
@@ -29,8 +29,8 @@ func TestReleasedByTheKeysOfTheAPI(t *testing.T) {
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/containers/2/x"}}, released.Patch())
 }
 
-// Of desired elements with one key nobody knows which is which: they count as
-// those of their index, as long as they look as they did.
+// Desired elements of the same key are indistinguishable. They are matched by index, while
+// they are unchanged.
 func TestReleasedFromElementsOfOneKey(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [{k: a}, {k: a, x: 1}]}"))
 	former := complete(decode(t, "spec: {list: [{k: a, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
@@ -40,15 +40,26 @@ func TestReleasedFromElementsOfOneKey(t *testing.T) {
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
 }
 
-// change is a change of the spec: what was, and what is to be.
+// A value that the API server assigned was never the manifest's, and stays, in the only element
+// of a list as in any other.
+func TestNothingLearnedIsReleasedFromTheOnlyElement(t *testing.T) {
+	desired := complete(decode(t, "spec: {list: [{k: a}]}"))
+	former := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {observer_schema_list_current_length: 1}]}"))
+	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
+	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}]}"))
+	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
+	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
+}
+
+// change is a change of the spec, from the former to the next.
 type change struct {
 	former, present              schema.Schema
 	desired                      object
 	projection, learned, changed object
 }
 
-// changes gives what may happen: the schema grows, shrinks or stays, and the
-// live object is as it was left, or as somebody has made it.
+// changes returns possible changes. The schema grows, shrinks or stays. The live object is
+// unchanged, or another client has changed it.
 func (s sample) changes(t *testing.T) []change {
 	t.Helper()
 	bare, whole := parse(t, complete(object{})), defaultOf(t, s.second)
@@ -68,8 +79,8 @@ func (s sample) changes(t *testing.T) []change {
 	return all
 }
 
-// What is released was set under the former schema and is asked for by nobody;
-// to take it away changes nothing that is observed, and once is enough.
+// A released value was set under the former schema, and the next one does not ask for it. Its
+// removal changes nothing that is observed, and happens once.
 func checkReleased(t *testing.T, s sample) {
 	t.Helper()
 	for _, c := range s.changes(t) {
@@ -103,8 +114,8 @@ func checkChange(t *testing.T, c change) {
 	check.Empty(t, fmt.Sprintf("released after %v", patch), c.present.Released(c.desired, c.projection, c.learned, after))
 }
 
-// checkOurs looks if the removed value was ours, and is nobody else's: by its
-// names alone, in whichever element.
+// checkOurs checks that the removed value was ours alone. It compares by field names, in any
+// element.
 func checkOurs(t *testing.T, c change, removed schema.Difference) {
 	t.Helper()
 	names := namesOf(removed.Path)
@@ -122,7 +133,7 @@ func checkOurs(t *testing.T, c change, removed schema.Difference) {
 	}
 }
 
-// isFrom tells if every field of a removed value was in the former one.
+// isFrom reports whether every field of a removed value was in the former one.
 func isFrom(former, removed any) bool {
 	switch removed := removed.(type) {
 	case object:
@@ -150,7 +161,7 @@ func namesOf(path schema.Path) []string {
 	return names
 }
 
-// valuesAt gives the values at a field, those of all elements on the way.
+// valuesAt returns the values at a field, from all elements on the path.
 func valuesAt(value any, names []string) []any {
 	switch value := value.(type) {
 	case nil:
@@ -184,12 +195,12 @@ func TestForget(t *testing.T) {
 		c.check(t, "forgotten", forgotten)
 		c.check(t, "operations", append(schema.Patch{}, removals.Patch()...))
 		c.check(t, "schema", s.Document())
-		scribble(forgotten) // forEach looks if that reached an argument
+		scribble(forgotten) // forEach checks whether that reached an argument
 	})
 }
 
-// What is forgotten was learned there, and nothing else is: neither here nor on
-// the live object.
+// A forgotten value was learned at its field. No other value is forgotten, here or on the live
+// object.
 func checkForget(t *testing.T, s sample) {
 	t.Helper()
 	known := s.schema.LateInitialize(s.first, s.live)
@@ -222,13 +233,13 @@ func checkForget(t *testing.T, s sample) {
 	}
 }
 
-// isPrefix: of a value that is observed as a whole, the field may lie within it.
+// isPrefix: the field may lie within a value that is observed as a whole.
 func isPrefix(field, names []string) bool {
 	length := min(len(field), len(names))
 	return slices.Equal(field[:length], names[:length])
 }
 
-// fieldsIn gives the fields of a schema, by their names.
+// fieldsIn returns the fields of a schema, by their names.
 func fieldsIn(node any, above []string) [][]string {
 	var all [][]string
 	switch node := node.(type) {
@@ -245,8 +256,8 @@ func fieldsIn(node any, above []string) [][]string {
 	return all
 }
 
-// What left the spec as a whole has no keys any more: a live list in another order is
-// still the former one.
+// A list that was removed from the spec as a whole has no keys. In another order, the live
+// list is still the former one.
 func TestReleasedInAnyOrder(t *testing.T) {
 	former := complete(decode(t, "spec: {env: [{name: b, value: v}, {name: a, valueFrom: {x: 1}}, {observer_schema_list_current_length: 2}]}"))
 	desired := complete(decode(t, "spec: {}"))
@@ -270,7 +281,7 @@ func TestReleasedInAnyOrder(t *testing.T) {
 	}
 }
 
-// A field tells elements apart if it is another one in each.
+// A field identifies elements if its value differs in each.
 func TestReleasedByWhatTellsApart(t *testing.T) {
 	former := complete(decode(t, "spec: {list: [{image: i, name: b}, {image: i, name: a}, {observer_schema_list_current_length: 2}]}"))
 	live := complete(decode(t, "spec: {list: [{image: i, name: a}, {image: i, name: b}]}"))
@@ -278,7 +289,7 @@ func TestReleasedByWhatTellsApart(t *testing.T) {
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/list"}}, defaultOf(t, desired).Released(desired, former, nil, live).Patch())
 }
 
-// The order of what is no object is the value.
+// In a list without objects, the order is part of the value.
 func TestReleasedInOrder(t *testing.T) {
 	former := complete(decode(t, "spec: {args: [a, b, {observer_schema_list_current_length: 2}]}"))
 	desired := complete(decode(t, "spec: {}"))

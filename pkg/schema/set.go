@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// Documents gives the schemas in the form in which users write them: the
-// document status.mangled_observer_schema.
+// Documents returns the schemas in the form in which users write them: the document
+// status.mangled_observer_schema.
 func (s Set) Documents() []map[string]any {
 	documents := make([]map[string]any, 0, len(s))
 	for _, schema := range s {
@@ -16,8 +16,8 @@ func (s Set) Documents() []map[string]any {
 	return documents
 }
 
-// Of gives the schema of each resource, in the order of the resources
-// (specification 1.1.4). The error names a resource without one.
+// Of returns the schema of each resource, in the order of the resources (specification 1.1.4). The
+// error names a resource without one.
 func (s Set) Of(resources []map[string]any) ([]Schema, error) {
 	ids, err := identifyAll(resources)
 	if err != nil {
@@ -33,10 +33,9 @@ func (s Set) Of(resources []map[string]any) ([]Schema, error) {
 	return schemas, nil
 }
 
-// Retain gives the desired state of a new manifest (specification 1.3, step 2):
-// each resource of the manifest with the observed values that only the former
-// desired state knows. A former resource that left the manifest, but has a
-// schema still, stays with its observed values.
+// Retain returns the desired state of a new manifest (specification 1.3, step 2). It has each
+// resource of the manifest, with the observed values that only the former desired state knows. A
+// former resource that left the manifest, but still has a schema, stays with its observed values.
 func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error) {
 	ids, err := identifyAll(resources)
 	if err != nil {
@@ -65,8 +64,8 @@ func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error
 	return desired, nil
 }
 
-// Delta says what has to be done so that what is observed becomes what is
-// desired (specification 1.6): indices into the two lists, ascending.
+// Delta has the resources to create, change and delete, so that the observed state becomes the
+// desired one (specification 1.6). Its lists have ascending indices.
 type Delta struct {
 	New, Modified []int // of the desired resources
 	Deleted       []int // of the observed resources
@@ -115,8 +114,8 @@ func (s Set) ids() []manifest.ID {
 	return ids
 }
 
-// idsOf gives for each schema the identity of its resource, which may say a
-// namespace, or its own if it has none.
+// idsOf returns the identity of each schema's resource, which may have a namespace. A schema
+// without a resource has its own identity.
 func (s Set) idsOf(resourceOf []int, resources []manifest.ID) []manifest.ID {
 	ids := s.ids()
 	for i, resource := range resourceOf {
@@ -138,3 +137,7 @@ func identifyAll(resources []map[string]any) ([]manifest.ID, error) {
 	}
 	return ids, nil
 }
+
+// Set is a mangled observer schema: one valid schema for each resource of a manifest. The user's
+// schemas are first, in their order, and then the default ones.
+type Set []Schema

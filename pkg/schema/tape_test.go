@@ -18,19 +18,19 @@ const (
 	listKey       = "observer_schema_list_key"
 )
 
-// sample is a schema, two manifests and a live object, which have about its shape.
+// sample is a schema with two manifests and a live object of similar shape.
 type sample struct {
 	document, first, second, live object
 	schema                        schema.Schema
 }
 
-// objects gives a copy of the arguments of all functions.
+// objects returns a copy of the arguments of all functions.
 func (s sample) objects() []object {
 	return []object{runtime.DeepCopyJSON(s.first), runtime.DeepCopyJSON(s.second), runtime.DeepCopyJSON(s.live)}
 }
 
-// tape is a row of choices; when it has run out, the first is taken each time,
-// which makes everything small. So a fuzzer can drive it.
+// tape is a row of choices. At its end each choice is 0, which selects the smallest value. A
+// fuzzer can therefore drive it.
 type tape []byte
 
 func (t *tape) below(n int) int {
@@ -47,7 +47,7 @@ func (t *tape) sample() sample {
 	first := complete(object{"spec": t.value(document["spec"]), "status": t.value(document["status"]), "metadata": t.metadata("demo")})
 	second := complete(t.edit(runtime.DeepCopyJSON(first)).(object))
 	live := complete(object{"spec": t.value(document["spec"])})
-	if t.below(3) > 0 { // most live objects are nearly what they should be
+	if t.below(3) > 0 { // most live objects are close to the desired state
 		live = complete(t.edit(runtime.DeepCopyJSON(first)).(object))
 	}
 	if t.below(3) == 1 {
@@ -57,7 +57,7 @@ func (t *tape) sample() sample {
 	return sample{document: document, first: first, second: second, live: live}
 }
 
-// metadata has a namespace or none, as a cluster-scoped object has none.
+// metadata has a namespace, or none for a cluster-scoped object.
 func (t *tape) metadata(namespace any) object {
 	if t.below(3) == 0 {
 		return object{}
@@ -65,13 +65,13 @@ func (t *tape) metadata(namespace any) object {
 	return object{"namespace": namespace}
 }
 
-// names have what paths and pointers must quote.
+// names have characters that paths and pointers must quote.
 func names() []string { return []string{"a", "b/~c", "d.e[0]", "namespace"} }
 
-// keyNames are the fields that lists have as keys.
+// keyNames returns the fields that lists have as keys.
 func keyNames() []string { return []string{"name", "port"} }
 
-// node gives the schema of a value.
+// node returns the schema of a value.
 func (t *tape) node(depth int) any {
 	kind := t.below(5)
 	switch {
@@ -91,7 +91,7 @@ func (t *tape) node(depth int) any {
 	return append(items, t.control(len(items), keys))
 }
 
-// fields gives the schema of an object.
+// fields returns the schema of an object.
 func (t *tape) fields(depth int) object {
 	fields := object{}
 	for _, name := range names() {
@@ -102,7 +102,7 @@ func (t *tape) fields(depth int) object {
 	return fields
 }
 
-// element gives the schema of an element with a key, which may be observed.
+// element returns the schema of an element with a key, which may be observed.
 func (t *tape) element(depth int) object {
 	fields := t.fields(depth)
 	for _, name := range keyNames() {
@@ -113,7 +113,7 @@ func (t *tape) element(depth int) object {
 	return fields
 }
 
-// control gives the control dictionary of a list with so many observed elements.
+// control returns the control dictionary of a list with this many observed elements.
 func (t *tape) control(observed int, keys any) object {
 	least, most := t.below(4), 0
 	if t.below(2) > 0 {
@@ -126,12 +126,12 @@ func (t *tape) control(observed int, keys any) object {
 	return control
 }
 
-// keys gives the keys of a list as the control dictionary says them, or nil.
+// keys returns the keys of a list in the notation of the control dictionary, or nil.
 func (t *tape) keys() any {
 	return []any{nil, "name", []any{"name", "port"}}[t.below(3)]
 }
 
-// value gives a value which mostly has the shape of the schema.
+// value returns a value that mostly has the shape of the schema.
 func (t *tape) value(node any) any {
 	switch t.below(12) {
 	case 0:
@@ -167,7 +167,7 @@ func (t *tape) value(node any) any {
 	return t.anything(1)
 }
 
-// number gives most elements a key of their own, and some one that others have.
+// number assigns a unique key to most elements, and a shared key to some.
 func (t *tape) number(items []any) {
 	first := t.below(4)
 	for i := range items {
@@ -183,8 +183,8 @@ func (t *tape) number(items []any) {
 	}
 }
 
-// name gives an element the key of this number. Some keys are the same number
-// written in two ways.
+// name sets the key of an element to this number. Some keys are the same number in two
+// notations.
 func (t *tape) name(fields object, number int) {
 	fields["name"] = []any{"x", "y", int64(1), "z", float64(1), "w", "1", false}[number%8]
 	switch t.below(8) {
@@ -245,7 +245,7 @@ func (t *tape) edit(value any) any {
 	return value
 }
 
-// isNamed tells if a list is one whose elements have keys, in all likelihood.
+// isNamed reports whether a list looks like one whose elements have keys.
 func isNamed(items []any) bool {
 	for _, item := range items {
 		if fields, ok := item.(object); ok && fields["name"] != nil {
@@ -255,8 +255,7 @@ func isNamed(items []any) bool {
 	return false
 }
 
-// rearrange does to a list with keys what happens to such lists: elements come,
-// go and change their places.
+// rearrange changes a list with keys as clients do: elements are added, removed and moved.
 func (t *tape) rearrange(items []any) []any {
 	for range t.below(3) {
 		i, j := t.below(len(items)), t.below(len(items))
@@ -274,8 +273,8 @@ func (t *tape) rearrange(items []any) []any {
 	return items
 }
 
-// newcomer gives an element for a list: a new one, a copy of one that is there,
-// or one without a key.
+// newcomer returns an element for a list: a new one, a copy of a present one, or one without a
+// key.
 func (t *tape) newcomer(items []any) any {
 	switch t.below(8) {
 	case 1:
@@ -295,7 +294,7 @@ func (t *tape) editOne(value any) any {
 	return t.edit(value)
 }
 
-// application gives a manifest and observer schemas, most of them with mistakes.
+// application returns a manifest and observer schemas, most of them with mistakes.
 func (t *tape) application() (resources, custom []any) {
 	s := t.sample()
 	resources = []any{s.first}
@@ -312,7 +311,7 @@ func (t *tape) application() (resources, custom []any) {
 	return resources, custom
 }
 
-// disguise gives a resource or a schema that may have another identity, or none.
+// disguise returns a resource or a schema, perhaps with another identity or none.
 func (t *tape) disguise(resource object) any {
 	resource = runtime.DeepCopyJSON(resource)
 	metadata, ok := resource["metadata"].(object)
@@ -340,12 +339,12 @@ func (t *tape) disguise(resource object) any {
 	return resource
 }
 
-// wrong gives what is seldom right.
+// wrong returns a value that is rarely valid.
 func (t *tape) wrong() any {
 	return []any{nil, "", "text", int64(0), 1.5, true, object{}, []any{}, []any{nil}, object{"a": nil}, object{"name": "x"}}[t.below(11)]
 }
 
-// damage makes mistakes in the schema of a value.
+// damage puts mistakes into the schema of a value.
 func (t *tape) damage(node any) any {
 	switch node := node.(type) {
 	case object:
@@ -372,7 +371,7 @@ func (t *tape) damageOne(node any) any {
 	return t.damage(node)
 }
 
-// damageControl makes a mistake in the control dictionary, if it is still one.
+// damageControl puts a mistake into the control dictionary, if it is still one.
 func (t *tape) damageControl(node []any) []any {
 	control, _ := node[len(node)-1].(object)
 	if control[minLength] == nil {
@@ -400,12 +399,12 @@ func (t *tape) damageControl(node []any) []any {
 	return node
 }
 
-// wrongKey gives what is no key, or none that the manifest's elements have.
+// wrongKey returns a value that is no key, or a key that the manifest's elements lack.
 func (t *tape) wrongKey() any {
 	return []any{"", "zone", "port", []any{}, []any{"name", "name"}, []any{"name", int64(1)}, []any{"name", ""}, t.wrong()}[t.below(8)]
 }
 
-// complete gives a resource the identity that all tests share, where it says none.
+// complete sets the identity that all tests share, where a resource has none.
 func complete(resource object) object {
 	set := func(fields object, name string, value any) {
 		if fields[name] == nil {
@@ -419,7 +418,7 @@ func complete(resource object) object {
 	return resource
 }
 
-// parse gives a schema from its document.
+// parse returns the schema of a document.
 func parse(t *testing.T, document object) schema.Schema {
 	t.Helper()
 	resource := complete(object{})

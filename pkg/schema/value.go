@@ -1,10 +1,13 @@
 package schema
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	"slices"
 
-// equal compares two JSON values. Numbers are equal by value, whichever type
-// they have; null is not looked at here: the walkers treat it as absent.
-// It does not allocate.
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// equal compares two JSON values. Numbers of different Go types are compared by value. equal does
+// not treat null specially, because the walkers already treat it as absent. It does not allocate.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -29,7 +32,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// equalNumbers is exact: an integer that a float cannot hold equals no float.
+// equalNumbers is exact: an integer that a float cannot represent equals no float.
 func equalNumbers(i int64, f float64) bool {
 	return float64(i) == f && f < 1<<63 && int64(f) == i
 }
@@ -64,7 +67,28 @@ func clone(value any) any {
 	return runtime.DeepCopyJSONValue(value)
 }
 
-func clonedItems(items []any) []any {
-	cloned, _ := clone(items).([]any)
-	return cloned
+func at(items []any, i int) any {
+	if i < len(items) {
+		return items[i]
+	}
+	return nil
+}
+
+func itemsOf(value any) []any {
+	items, _ := value.([]any)
+	return items
+}
+
+func fieldOf(value any, name string) any {
+	fields, _ := value.(map[string]any)
+	return fields[name]
+}
+
+func sortedNames(values map[string]any) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }

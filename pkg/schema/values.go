@@ -1,28 +1,26 @@
 package schema
 
-import "slices"
-
-// Value is one observed value, as it is desired and as an object has it. The identity
-// is none.
+// Value is one observed value, as desired and as in an object. The identity is not among the
+// values.
 type Value struct {
-	// Path leads to it in the live object; it is nil where that lacks the element of a
-	// list in which the value would be. Place leads to it in the desired object: in a
-	// list that is aligned by key, they differ.
+	// Path is its path in the live object, nil if the live object lacks the list element with the
+	// value. Place is its path in the desired object. The two differ in a list that is aligned by
+	// key.
 	Path, Place Path
-	// Want and Have are nil where there is nothing. They are shared with the objects.
+	// Want and Have are nil if absent. They are shared with the objects.
 	Want, Have any
 }
 
-// Values gives the observed values in the order of the schema, those too that neither
-// of the objects has. Where a value has not the shape of the schema, that is one value.
-// Of a place of a list that neither of them has, there is none.
+// Values returns the observed values in the order of the schema, including values that neither
+// object has. A value of another shape than the schema's is one value. A place of a list that
+// neither object has is omitted.
 func (s Schema) Values(desired, live map[string]any) []Value {
 	var v valuation
 	v.node(s.root, Path{}, Path{}, desired, live)
 	return v.found
 }
 
-// valuation walks the schema, with the ways through both objects.
+// valuation walks the schema, with the paths in both objects.
 type valuation struct{ found []Value }
 
 func (v *valuation) add(path, place Path, want, have any) {
@@ -72,15 +70,3 @@ func (v *valuation) list(n list, path, place Path, want, have any) {
 		}
 	}
 }
-
-// below is a path of its own, one step further; below what is not there, nothing is.
-func (p Path) below(step Step) Path {
-	if p == nil {
-		return nil
-	}
-	return append(slices.Clip(p), step)
-}
-
-// Elements splits a list of a projection into its observed elements and the length of
-// the whole list.
-func Elements(projected []any) (elements []any, length int) { return lengthOf(projected) }

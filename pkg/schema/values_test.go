@@ -53,8 +53,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Both ways of a value lead to it, and each difference is one of a value, of several,
-// of a list as such, or of an element in which nothing is observed.
+// Both paths of a value lead to it. Each difference concerns a value, several values, a list
+// as such, or an element in which nothing is observed.
 func TestValuesLaw(t *testing.T) {
 	for choices := range tapes(t, 2, 400, 500) {
 		if law(checkValues).check(t, choices); t.Failed() {
@@ -86,8 +86,8 @@ func checkValues(t *testing.T, s sample) {
 	}
 }
 
-// isOfValues tells if a difference is one of values: not of a list as such, of an object
-// that is absent, in which nothing may be observed but lengths, or of an element.
+// isOfValues reports whether a difference concerns values. It does not if it concerns a list
+// as such, an element, or an absent object that may have only lengths observed.
 func isOfValues(d schema.Difference) bool {
 	switch d.Want.(type) {
 	case object, []any:
@@ -96,7 +96,7 @@ func isOfValues(d schema.Difference) bool {
 	return d.Kind != schema.TooShort && d.Kind != schema.TooLong && d.Path[len(d.Path)-1].Field != ""
 }
 
-// along goes a path, and gives nil where there is nothing.
+// along follows a path, and returns nil where it ends.
 func along(value any, path schema.Path) any {
 	for _, step := range path {
 		switch parent := value.(type) {

@@ -15,29 +15,30 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Each function below sets what the status says in one situation of an Application. The status is a
-// working copy, whose conditions are the caller's own.
+// Each function below sets the status for one situation of an Application. The status is a working
+// copy. The caller may change its conditions.
 
-// Conclude sets conditions and state after a pass that carried out the spec of this digest, or tried to.
+// Conclude sets conditions and state after a pass that carried out the spec with this digest, or
+// tried to.
 func Conclude(app *application.Application, spec string, f Findings, now time.Time) {
 	status := &app.Status
 	status.ObservedSpec = spec
 	set(status, application.ReconciledCondition, f.reconciled(), now)
 	set(status, drifted, f.condition(drifted, noDrift), now)
-	set(status, application.ContendedCondition, isTrue(rivalManager, f.contended, noRival), now)
-	set(status, conflict, f.condition(conflict, noConflict), now)
+	set(status, application.ContendedCondition, f.isTrue(competingWriter, f.contended, noCompetingWriter), now)
+	set(status, conflict, f.condition(conflict, noConflicts), now)
 	set(status, stalled, f.condition(stalled, progressing), now)
 	set(status, application.ReadyCondition, f.ready(), now)
 	status.State = f.state()
 }
 
-// Suspend says that the agent does not look at the objects, whose observed spec stays the former one.
+// Suspend reports that the agent does not look at the objects. The observed spec stays unchanged.
 func Suspend(status *application.Status, now time.Time) {
 	for _, name := range []string{
 		application.ReconciledCondition, drifted, application.ContendedCondition, conflict, stalled, application.ReadyCondition,
 	} {
 		set(status, name, metav1.Condition{
-			Status: metav1.ConditionUnknown, Reason: suspended, Message: "the Application is suspended: its objects are not looked at until it is resumed (kubectl krake resume)",
+			Status: metav1.ConditionUnknown, Reason: suspended, Message: "the Application is suspended: the agent ignores its objects until you resume it (kubectl krake resume)",
 		}, now)
 	}
 	if status.State == "" {
@@ -45,12 +46,13 @@ func Suspend(status *application.Status, now time.Time) {
 	}
 }
 
-// LoseTarget says that the target does not answer. The status of single objects and the observed spec stay.
+// LoseTarget reports that the target does not answer. The status of single objects and the observed
+// spec stay unchanged.
 func LoseTarget(status *application.Status, cluster string, deleted bool, now time.Time) {
 	for _, name := range []string{application.ReconciledCondition, drifted, application.ReadyCondition} {
 		set(status, name, metav1.Condition{
 			Status: metav1.ConditionUnknown, Reason: Unreachable,
-			Message: "the API server of cluster " + cluster + " does not answer: what is said of its objects is as it was before",
+			Message: "the API server of cluster " + cluster + " does not answer: the status of its objects is the last known one",
 		}, now)
 	}
 	switch {
@@ -61,26 +63,28 @@ func LoseTarget(status *application.Status, cluster string, deleted bool, now ti
 	}
 }
 
-// AwaitSource says that the source behind a URL was not fetched yet, and is tried again.
+// AwaitSource reports that the source behind a URL is not fetched yet, and that the agent tries
+// again.
 func AwaitSource(status *application.Status, now time.Time) {
 	status.State = application.StateTranslating
 	set(status, stalled, metav1.Condition{Status: metav1.ConditionFalse, Reason: progressing}, now)
 }
 
-// Delete says how far the deletion of the objects is, of which these verdicts remain.
+// Delete reports the progress of the deletion. The verdicts are those of the remaining objects.
 func Delete(status *application.Status, remaining []Verdict, now time.Time) {
 	blocked := filter(remaining, func(v Verdict) bool { return v.Reason == DeletionBlocked })
-	set(status, stalled, isTrue(DeletionBlocked, blocked, progressing), now)
+	f := Findings{Verdicts: remaining}
+	set(status, stalled, f.isTrue(DeletionBlocked, blocked, progressing), now)
 	unready := metav1.Condition{Status: metav1.ConditionFalse, Reason: deleting, Message: "the Application is being deleted"}
 	if reason, _ := gravest(remaining); reason != "" {
-		unready = Findings{Verdicts: remaining}.reconciled()
+		unready = f.reconciled()
 	}
 	set(status, application.ReconciledCondition, unready, now)
 	set(status, application.ReadyCondition, unready, now)
 	status.State = application.StateDeleting
 }
 
-// ShutDown says how far the shutdown of an Application that is to go is.
+// ShutDown reports the progress of a shutdown before the Application is deleted or moved.
 func ShutDown(status *application.Status, record application.ShutdownRecord, now time.Time) {
 	unready := metav1.Condition{Status: metav1.ConditionFalse, Reason: shuttingDown, Message: fmt.Sprintf(
 		"the Application is asked to shut down (attempt %d), and has until %s to confirm that", record.Attempt, record.Deadline.UTC().Format(time.RFC3339))}
@@ -101,13 +105,13 @@ func ShutDown(status *application.Status, record application.ShutdownRecord, now
 	status.State = record.State
 }
 
-// NotReady has the condition Ready say one verdict, and leaves the others.
+// NotReady sets only the condition Ready, from one verdict.
 func NotReady(status *application.Status, why Verdict, now time.Time) {
 	set(status, application.ReadyCondition, Findings{Verdicts: []Verdict{why}}.reconciled(), now)
 }
 
-// AwaitFormer says that the agent creates nothing on this cluster before the Application has shut down
-// where it was. All else in the status is that of the other agent.
+// AwaitFormer reports that the agent creates nothing on this cluster before the Application has
+// shut down on its former cluster. The other agent owns the remaining status.
 func AwaitFormer(app *application.Application, cluster string, now time.Time) {
 	status := &app.Status
 	status.Awaiting = cluster
@@ -122,8 +126,9 @@ func AwaitFormer(app *application.Application, cluster string, now time.Time) {
 	status.State = state
 }
 
-// Move says where a move stands while another cluster has objects, and reports whether objects are still
-// missing here, or not healthy. Target identifies their cluster and namespace, empty if that is not known.
+// Move sets the condition of a move while another cluster has objects. It reports whether objects
+// are still missing or unhealthy here. target identifies their cluster and namespace. It is empty
+// if that is not known.
 func Move(app *application.Application, target types.UID, now time.Time) (incomplete bool) {
 	status := &app.Status
 	status.Awaiting = ""
@@ -140,7 +145,7 @@ func Move(app *application.Application, target types.UID, now time.Time) (incomp
 	case app.Spec.Hooks.Shutdown && state == application.StateDegraded:
 		moving = waiting
 	case isReady:
-		moving.Reason, moving.Message = leavingFormer, "all objects are here; those of the former cluster are being deleted by its agent: "+others
+		moving.Reason, moving.Message = cleaningUpFormer, "all objects are here; those of the former cluster are being deleted by its agent: "+others
 	case meta.IsStatusConditionTrue(status.Conditions, application.ReconciledCondition):
 		moving.Reason, moving.Message = waitingForHealth, "all objects are here, and not all are healthy; those of the former cluster stay until then: "+others
 	}
@@ -149,7 +154,8 @@ func Move(app *application.Application, target types.UID, now time.Time) (incomp
 	return !isReady
 }
 
-// awaiting describes how far the shutdowns on other clusters are. Of several, one that failed counts.
+// awaiting returns the condition and state for the shutdowns on other clusters. One failed shutdown
+// decides for all.
 func awaiting(app *application.Application) (metav1.Condition, application.State) {
 	moving := metav1.Condition{Status: metav1.ConditionTrue, Reason: waitingForShutdown}
 	state := application.StateMigrating
@@ -171,8 +177,8 @@ func awaiting(app *application.Application) (metav1.Condition, application.State
 }
 
 func notShutDownText(why string) string {
-	return apierror.Cut("the Application did not shut down, and is kept: ask once more with a new value of " + application.ShutdownRetryAnnotation +
-		", or take shutdown out of " + application.HooksAnnotation + ": " + why)
+	return apierror.Cut("the Application did not shut down, and is kept: ask again with a new value of " + application.ShutdownRetryAnnotation +
+		", or remove shutdown from " + application.HooksAnnotation + ": " + why)
 }
 
 func set(status *application.Status, name string, condition metav1.Condition, now time.Time) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,17 +14,21 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Findings are what a pass found, of which conditions and state are made.
+// Findings are the findings of a pass. They decide conditions and state.
 type Findings struct {
 	Verdicts []Verdict
+	// objects is the number of objects of the Application, 0 if only verdicts are known.
+	objects int
 	// rewritten and contended name fields, unwell and missing objects.
 	rewritten, contended, unwell, missing []Verdict
 	healths                               []health.Health
 }
 
-// AddObject adds what was found of one object beside its verdict: its health, without a status if it does
-// not exist, the fields that the API server writes in another form, and the [FightsText] of the object.
+// AddObject adds the findings about one object, beside its verdict. The status of its health is
+// empty if the object does not exist. rewritten are the fields that the API server stores in
+// another form. fights is the [FightsText] of the object.
 func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []schema.Path, fights string) {
+	f.objects++
 	if fights != "" {
 		f.contended = append(f.contended, Verdict{Object: id, Message: fights})
 	}
@@ -41,10 +46,10 @@ func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []sc
 	f.healths = append(f.healths, found)
 }
 
-// Contended is the number of objects that are fought about.
+// Contended is the number of objects with a fight.
 func (f Findings) Contended() int { return len(f.contended) }
 
-// ContainerHealth counts the Pods of all workloads, nil if there is no workload.
+// ContainerHealth counts the Pods of all workloads. It returns nil if there is no workload.
 func (f Findings) ContainerHealth() *application.ContainerHealth {
 	_, pods, hasWorkloads := health.RollUp(f.healths)
 	if !hasWorkloads {
@@ -55,20 +60,20 @@ func (f Findings) ContainerHealth() *application.ContainerHealth {
 	}
 }
 
-// WholeObject is the field of a fight about an object that a rival deletes again and again.
+// WholeObject is the field of a fight about an object that a rival deletes repeatedly.
 const WholeObject = "(the object itself)"
 
-// FightsText describes the fights about an object, "" if there are none.
+// FightsText describes the fights about an object. It returns "" if there are none.
 func FightsText(fights []pacing.Rivalry) string {
 	texts := make([]string, 0, len(fights))
 	for _, fight := range fights {
 		switch {
 		case fight.Field == WholeObject:
-			texts = append(texts, "somebody deletes the object again and again: leave it out of the manifest to let it go")
+			texts = append(texts, "another client deletes the object again and again: leave it out of the manifest to stop creating it")
 		case strings.Contains(fight.Field, application.Prefix):
-			texts = append(texts, fight.Field+", by which the object is known, is changed again and again by "+fight.Rival+": have it leave that alone")
+			texts = append(texts, fight.Field+", which identifies the object, is changed again and again by "+fight.Rival+": stop it from changing this field")
 		default:
-			texts = append(texts, fight.Field+" is changed again and again by "+fight.Rival+": leave "+fight.Field+" out of the observer schema to let it be")
+			texts = append(texts, fight.Field+" is changed again and again by "+fight.Rival+": leave "+fight.Field+" out of the observer schema to allow that")
 		}
 	}
 	return strings.Join(texts, "; ")
@@ -80,17 +85,17 @@ func (f Findings) reconciled() metav1.Condition {
 	switch {
 	case reason == "" && len(f.rewritten) > 0:
 		return metav1.Condition{
-			Status: metav1.ConditionTrue, Reason: writtenOtherwise,
-			Message: apierror.Cut("the API server, or a webhook there, writes otherwise: " + texts(f.rewritten)),
+			Status: metav1.ConditionTrue, Reason: normalizedByServer,
+			Message: apierror.Cut("the API server, or a webhook there, stores values in another form: " + f.texts(f.rewritten)),
 		}
 	case reason == "":
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reconciled, Message: "all objects are as the Application says"}
-	case reason == Observed:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reconciled, Message: "all objects match the Application"}
+	case reason == ObserveMode:
 		reason = driftedReason
 	case reason == Unreachable:
 		status = metav1.ConditionUnknown
 	}
-	return metav1.Condition{Status: status, Reason: reason, Message: texts(found)}
+	return metav1.Condition{Status: status, Reason: reason, Message: f.texts(found)}
 }
 
 func (f Findings) ready() metav1.Condition {
@@ -103,9 +108,9 @@ func (f Findings) ready() metav1.Condition {
 		if f.state() == application.StateFailed {
 			reason = unhealthy
 		}
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: texts(f.unwell)}
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: f.texts(f.unwell)}
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ready, Message: "all objects are as the Application says, and healthy"}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ready, Message: "all objects match the Application, and are healthy"}
 }
 
 func (f Findings) state() application.State {
@@ -122,16 +127,38 @@ func (f Findings) state() application.State {
 	return application.State(state)
 }
 
-// condition is true, for the gravest reason, if any verdict is about it.
+// condition returns a condition that is true if any verdict is about it, with the gravest reason. Its
+// message only names objects and fields: the conditions Reconciled and Ready have the details.
 func (f Findings) condition(name, otherwise string) metav1.Condition {
 	reason, found := gravest(about(name, f.Verdicts))
-	return isTrue(reason, found, otherwise)
+	for i := range found { // copies
+		if found[i].Object != (manifest.ID{}) {
+			found[i].Message = ""
+		}
+	}
+	return f.isTrue(reason, found, otherwise)
 }
 
-// isTrue is a condition that is true if anything was found.
-func isTrue(reason string, found []Verdict, otherwise string) metav1.Condition {
+// isTrue returns a condition that is true if there are verdicts.
+func (f Findings) isTrue(reason string, found []Verdict, otherwise string) metav1.Condition {
 	if len(found) == 0 {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: otherwise}
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: texts(found)}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: f.texts(found)}
+}
+
+// manyObjects is the number of objects from which on a message has only the first one. After a pass,
+// the status has the details of each object; without one, as in a deletion, the message has them.
+const manyObjects = 4
+
+// texts returns the message of a condition about these verdicts.
+func (f Findings) texts(of []Verdict) string {
+	if len(of) < manyObjects || f.objects == 0 {
+		return apierror.Cut(join(of, "; "))
+	}
+	count := fmt.Sprintf("%d objects", len(of))
+	if len(of) <= f.objects { // others have left the spec, or are Secrets of hooks
+		count = fmt.Sprintf("%d of %d objects", len(of), f.objects)
+	}
+	return apierror.Cut(fmt.Sprintf("%s: %s; and %d more", count, of[0], len(of)-1))
 }

@@ -22,7 +22,7 @@ type Drift struct {
 	Differences schema.Differences
 	Culprit     blame.Culprit
 	Seen        time.Time
-	// Repaired is the action that repaired it, empty if none did.
+	// Repaired is the action that repaired it, empty if it was not repaired.
 	Repaired Action
 	// Took is the time from Seen to the repair.
 	Took time.Duration
@@ -31,7 +31,7 @@ type Drift struct {
 // maxFields bounds the fields of one drift in the history.
 const maxFields = 8
 
-// Entry returns what the history in the status keeps of the drift.
+// Entry returns the entry for the drift in the history of the status.
 func (d Drift) Entry() application.Drift {
 	entry := application.Drift{
 		Object: d.Object, Seen: metav1.NewTime(d.Seen.Truncate(time.Second)), Repaired: string(d.Repaired),
@@ -53,16 +53,16 @@ func (d Drift) Entry() application.Drift {
 	return entry
 }
 
-// IsRemembered reports whether the history has this drift as one that was not repaired.
+// IsRemembered reports whether the history has this drift as an unrepaired one.
 func IsRemembered(history []application.Drift, entry application.Drift) bool {
 	return slices.ContainsFunc(history, func(former application.Drift) bool {
 		return former.Repaired == "" && former.SameAs(entry)
 	})
 }
 
-// publishable returns a short value, the digest of a long one, and nil for a value that may be private,
-// because the digest of a short secret can be guessed. It returns nil for annotations and labels as well:
-// a status has many readers, and stays.
+// publishable returns a short value unchanged, and the digest of a long one. It returns nil for a
+// value that may be private, because readers can guess a short secret from its digest. It also
+// returns nil for annotations and labels: a status has many readers, and is stored.
 func publishable(kind string, path schema.Path, value any) any {
 	isFreeText := func(step schema.Step) bool { return step.Field == "annotations" || step.Field == "labels" }
 	if value == nil || slices.ContainsFunc(path, isFreeText) || IsPrivate(kind, path, value) {

@@ -12,10 +12,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Action is what the agent did to an object, or saw of it. It is the reason of an Event.
+// Action is an action of the agent on an object, or an observation. It is the reason of an Event.
 type Action string
 
-// The actions, see [Actions]. Those from AskedToShutDown on are about the Application itself.
+// The actions, see [Actions]. AskedToShutDown and those after it are about the Application itself.
 const (
 	Created         Action = "Created"
 	Configured      Action = "Configured"
@@ -35,39 +35,40 @@ const (
 	Completed       Action = "Completed"
 )
 
-// ActionMeaning is an action with what it means.
+// ActionMeaning is an action with its meaning.
 type ActionMeaning struct {
 	Action  Action
 	Meaning string
 }
 
-// Actions returns all of them.
+// Actions returns all actions.
 func Actions() []ActionMeaning {
 	return []ActionMeaning{
 		{Created, "an object was created"},
-		{Configured, "an object was changed, because the spec has"},
-		{Reverted, "a change of observed fields was taken back"},
-		{Recreated, "an object that somebody had deleted was created again"},
-		{Detected, "observed fields differ, and are left as they are: the note says why"},
-		{RepairFailed, "a change could not be taken back: the note says why"},
-		{FoughtAbout, "somebody changes observed fields again and again"},
-		{Conflicted, "an object belongs to somebody else"},
-		{Adopted, "an object that was there was taken over"},
-		{Orphaned, "an object was let go of, and stays"},
+		{Configured, "an object was changed, because the spec has changed"},
+		{Reverted, "a change of observed fields was reverted"},
+		{Recreated, "an object that another client had deleted was created again"},
+		{Detected, "observed fields differ, and stay unchanged: the note has the reason"},
+		{RepairFailed, "a change could not be reverted: the note has the reason"},
+		{FoughtAbout, "another client changes observed fields again and again"},
+		{Conflicted, "an object belongs to another owner"},
+		{Adopted, "an existing object was adopted"},
+		{Orphaned, "an object was released, and stays"},
 		{Deleted, "an object was deleted"},
 		{Abandoned, "an object was given up, and perhaps stays"},
 		{AskedToShutDown, "the Application was asked to shut down"},
 		{HasShutDown, "it has shut down"},
-		{NotShutDown, "it has not confirmed that in time"},
-		{Completed, "it has said that its work is done, and was deleted"},
+		{NotShutDown, "it has not confirmed its shutdown in time"},
+		{Completed, "it has reported that its work is done, and was deleted"},
 	}
 }
 
-// Outcome is one action, for logs, Events and metrics. It has paths of fields, and never their values.
+// Outcome is one action, for logs, Events and metrics. It has paths of fields, but never their
+// values.
 type Outcome struct {
 	Action Action
 	Object manifest.ID
-	// UID is that of the object, by which its Events are found, empty if it is not known.
+	// UID is the UID of the object, for its Events. It is empty if it is not known.
 	UID types.UID
 	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
@@ -78,8 +79,8 @@ type Outcome struct {
 	Reason string
 	// NoOp reports that the API server accepted the repair and left the object unchanged.
 	NoOp bool
-	// Took is the time from when the change was seen until the API server had accepted the repair, for
-	// Reverted and Recreated.
+	// Took is the time from the first sight of the change until the API server accepted the repair.
+	// It is set for Reverted and Recreated.
 	Took time.Duration
 }
 
@@ -94,7 +95,7 @@ func (o Outcome) String() string {
 		fmt.Fprintf(&b, ", changed by %s", o.Culprit)
 	}
 	if o.Reason != "" {
-		fmt.Fprintf(&b, "; left as it is: %s", o.Reason)
+		fmt.Fprintf(&b, "; left unchanged: %s", o.Reason)
 	}
 	if o.Took > 0 {
 		fmt.Fprintf(&b, ", in %s", o.Took.Round(time.Millisecond))

@@ -11,10 +11,10 @@ import (
 // maxValue bounds the bytes of a value that is published unchanged.
 const maxValue = 64
 
-// IsPrivate reports whether a value may be a secret: all of a Secret, the data of ConfigMaps, the values
-// in the environment of containers, their arguments, a field of any kind that is named like a secret, and
-// annotations and addresses that look as if they contain one. Names, labels, booleans and references to
-// Secrets are not private.
+// IsPrivate reports whether a value may be a secret. That holds for everything in a Secret, the
+// data of ConfigMaps, and the arguments and environment values of containers. It also holds for a
+// field of any kind whose name suggests a secret, and for annotations and addresses that seem to
+// contain one. Names, labels, booleans and references to Secrets are not private.
 //
 // For an object or a list, IsPrivate looks at its own path. The caller must ask for each value in it.
 func IsPrivate(kind string, path schema.Path, value any) bool {
@@ -47,7 +47,7 @@ func isOfVariable(path schema.Path) bool {
 	return len(path) > 1 && path[0].Index >= 0 && (path[1].Field == "name" && len(path) == 2 || path[1].Field == "valueFrom")
 }
 
-// isPrivateAnnotation decides by name and value: some annotations contain whole documents.
+// isPrivateAnnotation decides by name and value, because some annotations contain whole documents.
 func isPrivateAnnotation(path schema.Path, value any) bool {
 	text, isText := value.(string)
 	if len(path) != 1 || !isText {
@@ -66,8 +66,8 @@ func isAnyIn(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// isReference reports whether a path below a field that is named like a secret only leads to the name or
-// the place of the secret.
+// isReference reports whether the field only names or locates a secret. The path is below a field
+// whose name suggests a secret.
 func isReference(path schema.Path) bool {
 	first, last := path[0].Field, path[len(path)-1].Field
 	switch {
@@ -81,7 +81,7 @@ func isReference(path schema.Path) bool {
 	return false
 }
 
-// credentials are those of an address, as in https://me:secret@example.org.
+// credentials matches the credentials in an address such as https://me:secret@example.org.
 var credentials = regexp.MustCompile(`://[^/\s@]*:[^/\s@]*@`)
 
 func hasCredentials(text string) bool {

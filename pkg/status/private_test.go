@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// at gives a path from its steps; "0" is an index.
+// at returns the path of the steps. "0" is an index.
 func at(steps string) schema.Path {
 	var path schema.Path
 	for step := range strings.FieldsSeq(steps) {
@@ -23,7 +23,7 @@ func at(steps string) schema.Path {
 
 const inContainers = "spec template spec containers 0 "
 
-// What may be a secret is private, and what only names one is not.
+// A value that may be a secret is private, and the name of a Secret is not.
 func TestIsPrivate(t *testing.T) {
 	for _, c := range []struct {
 		kind, path string

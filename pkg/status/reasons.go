@@ -11,11 +11,11 @@ import (
 const (
 	Unreadable      = "Unreadable"
 	Unreachable     = "TargetUnreachable"
-	InvalidTosca    = "INVALID_TOSCA_MANIFEST" // the reference's word
-	NotFetched      = "SourceNotFetched"
+	InvalidTosca    = "InvalidToscaManifest" // INVALID_TOSCA_MANIFEST in the reference
+	NotFetched      = "FetchFailed"
 	Refused         = "Refused"
 	NoAccount       = "ServiceAccountNotFound"
-	OwnedByAnother  = "OwnedByAnother"
+	OwnedByAnother  = "OwnedByAnotherApplication"
 	AlreadyExists   = "AlreadyExists"
 	Invalid         = "Invalid"
 	Forbidden       = "Forbidden"
@@ -26,63 +26,66 @@ const (
 	Ineffective     = "Ineffective"
 	Contended       = "Contended"
 	Held            = "Held"
-	Observed        = "Observed"
+	ObserveMode     = "ObserveMode"
 )
 
-// Retry says when something is tried again after a failure.
+// Retry says when the agent tries again after a failure.
 type Retry int
 
-// Backoff has the queue try again. Slowly tries once in a minute, because a person or another controller
-// has to act without an event. Never waits for another spec or another object.
+// Backoff means that the queue tries again. Slowly means once a minute, because a person or another
+// controller must act, and no event reports that. Never means that only another spec or another
+// object changes the result.
 const (
 	Backoff Retry = iota
 	Slowly
 	Never
 )
 
-// Reason is what is known of a reason.
+// Reason is an entry of the table of reasons.
 type Reason struct {
 	Name string
 	// Meaning completes the sentence "the condition says:".
 	Meaning string
-	// Remedy is what the user can do about the error, "" if the error says it or nothing helps.
+	// Remedy is the user's way out. It is "" if the error already names it, or if the user can do
+	// nothing.
 	Remedy string
-	// Conditions are those that the reason makes true, beside Reconciled and Ready, which it makes false.
+	// Conditions are the conditions that the reason makes true. It makes Reconciled and Ready
+	// false.
 	Conditions []string
-	// Wanted reports that a user asked for it: the Application has not failed.
+	// Wanted reports that a user requested it: the Application has not failed.
 	Wanted bool
-	// CarriedOut reports that an object with this reason was brought to the spec as far as possible, so
-	// that a later difference is a drift.
+	// CarriedOut reports that an object with this reason matches the spec as far as possible. A
+	// later difference is therefore a drift.
 	CarriedOut bool
 	Retry      Retry
 }
 
 const (
 	drifted  = application.DriftedCondition
-	conflict = application.ConflictCondition
+	conflict = application.ConflictedCondition
 	stalled  = application.StalledCondition
 )
 
-// Reasons returns the table, the gravest first.
+// Reasons returns the table, with the gravest reason first.
 func Reasons() []Reason {
 	return []Reason{
 		{
 			Name: Unreadable, Conditions: []string{stalled},
-			Meaning: "a document of the agent in the ConfigMap cannot be read: what is held, or was learned, is not known",
+			Meaning: "a document of the agent in the ConfigMap cannot be read: the inventory, or the learned values, are unknown",
 		},
 		{Name: Unreachable, Meaning: "the API server of the cluster does not answer"},
 		{Name: InvalidTosca, Conditions: []string{stalled}, Meaning: "template or archive cannot be translated"},
-		{Name: NotFetched, Meaning: "what is behind the URL could not be fetched; it is tried again"},
-		{Name: Refused, Conditions: []string{stalled}, Meaning: "the agent refuses the spec, as the webhook would, or for where it runs"},
-		{Name: NoAccount, Meaning: "the ServiceAccount that is to write the objects is not there"},
+		{Name: NotFetched, Meaning: "the content of the URL could not be fetched; it is tried again"},
+		{Name: Refused, Conditions: []string{stalled}, Meaning: "the agent refuses the spec, as the webhook would, or because of the agent's configuration"},
+		{Name: NoAccount, Meaning: "the ServiceAccount that has to write the objects does not exist"},
 		{
 			Name: OwnedByAnother, Conditions: []string{conflict}, Retry: Slowly,
 			Meaning: "the object belongs to another Application", Remedy: "leave it out of one of the two",
 		},
 		{
 			Name: AlreadyExists, Conditions: []string{conflict}, Retry: Slowly,
-			Meaning: "the object was there before, and belongs to no Application",
-			Remedy:  "annotate the Application with " + application.AdoptAnnotation + "=true to take it over, or choose another name",
+			Meaning: "the object existed before, and belongs to no Application",
+			Remedy:  "annotate the Application with " + application.AdoptAnnotation + "=true to adopt it, or choose another name",
 		},
 		{
 			Name: Invalid, Conditions: []string{drifted, stalled}, Retry: Never, CarriedOut: true,
@@ -90,32 +93,32 @@ func Reasons() []Reason {
 		},
 		{
 			Name: Forbidden, Meaning: "the agent, or the ServiceAccount it acts as, lacks a right on the cluster",
-			Remedy: "bind whoever writes it, the agent or the Application's service account, to a role with that right",
+			Remedy: "grant the permission to the agent or to the Application's service account",
 		},
 		{
 			Name: Terminating, Conditions: []string{stalled}, Retry: Slowly,
-			Meaning: "the namespace of the objects is being deleted", Remedy: "it is created when the namespace is gone and there again",
+			Meaning: "the namespace of the objects is being deleted", Remedy: "the agent creates it when the namespace is deleted and exists again",
 		},
 		{
 			Name: KindNotFound, Conditions: []string{stalled}, Retry: Slowly,
-			Meaning: "the cluster does not serve the kind", Remedy: "it is created when the cluster has the kind; or correct apiVersion and kind",
+			Meaning: "the cluster does not serve the kind", Remedy: "the agent creates it when the cluster serves the kind; or correct apiVersion and kind",
 		},
-		{Name: DeletionBlocked, Conditions: []string{stalled}, Meaning: "an object that is to go is kept by somebody's finalizer"},
+		{Name: DeletionBlocked, Conditions: []string{stalled}, Meaning: "a finalizer of another program blocks the deletion of an object"},
 		{Name: Error, Meaning: "something else went wrong, and is tried again"},
 		{Name: Ineffective, Conditions: []string{drifted}, CarriedOut: true, Meaning: "a repair was accepted and had no lasting effect"},
 		{
 			Name: Contended, Conditions: []string{drifted}, Wanted: true, CarriedOut: true,
-			Meaning: "the object is left alone for a while, because somebody changes it again and again",
+			Meaning: "repairs of the object pause, because another client changes it again and again",
 		},
-		{Name: Held, Conditions: []string{drifted}, Wanted: true, CarriedOut: true, Meaning: "somebody holds the object or the Application"},
-		{Name: Observed, Conditions: []string{drifted}, Wanted: true, CarriedOut: true, Meaning: "mode observe: the difference is reported, and left"},
+		{Name: Held, Conditions: []string{drifted}, Wanted: true, CarriedOut: true, Meaning: "a user holds the object or the Application"},
+		{Name: ObserveMode, Conditions: []string{drifted}, Wanted: true, CarriedOut: true, Meaning: "mode observe: the difference is reported, and not reverted"},
 	}
 }
 
-// table is Reasons, which nothing changes.
+// table is a copy of Reasons that never changes.
 var table = Reasons()
 
-// Of returns what is known of a reason, and whether it is in the table.
+// Of returns the entry of a reason, and whether the table has it.
 func Of(name string) (Reason, bool) {
 	if at := gravity(name); at < len(table) {
 		return table[at], true
@@ -123,7 +126,7 @@ func Of(name string) (Reason, bool) {
 	return Reason{Name: name}, false
 }
 
-// gravity is the place of a reason in the table, its length for one that is not in it.
+// gravity is the index of a reason in the table, or the table's length for an unknown one.
 func gravity(name string) int {
 	if at := slices.IndexFunc(table, func(r Reason) bool { return r.Name == name }); at >= 0 {
 		return at
@@ -131,14 +134,14 @@ func gravity(name string) int {
 	return len(table)
 }
 
-// IsFailure reports whether an Application with this reason has failed. Without a reason, and with one
-// that a user asked for, it has not.
+// IsFailure reports whether an Application with this reason has failed. It has not without a
+// reason, or with one that a user requested.
 func IsFailure(name string) bool {
 	reason, _ := Of(name)
 	return name != "" && !reason.Wanted
 }
 
-// WasCarriedOut reports whether an object with this reason, or none, was brought to the spec as far as
+// WasCarriedOut reports whether an object with this reason, or none, matches the spec as far as
 // possible.
 func WasCarriedOut(name string) bool {
 	reason, _ := Of(name)

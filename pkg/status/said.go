@@ -11,7 +11,7 @@ import (
 // Reasons of conditions that no verdict has.
 const (
 	reconciled         = "Reconciled"
-	writtenOtherwise   = "WrittenOtherwise"
+	normalizedByServer = "NormalizedByServer"
 	driftedReason      = "Drifted"
 	suspended          = "Suspended"
 	deleting           = "Deleting"
@@ -23,16 +23,16 @@ const (
 	shutDown           = "ShutDown"
 	notShutDown        = "ShutdownNotConfirmed"
 	noDrift            = "NoDrift"
-	rivalManager       = "RivalManager"
-	noRival            = "NoRival"
-	noConflict         = "NoConflict"
+	competingWriter    = "CompetingWriter"
+	noCompetingWriter  = "NoCompetingWriter"
+	noConflicts        = "NoConflicts"
 	waitingForShutdown = "WaitingForShutdown"
 	creating           = "Creating"
 	waitingForHealth   = "WaitingForHealth"
-	leavingFormer      = "LeavingFormerCluster"
+	cleaningUpFormer   = "CleaningUpFormerCluster"
 )
 
-// Said is what a condition can say: a status, a reason for it, and what that means.
+// Said is a status of a condition with a reason, and their meaning.
 type Said struct {
 	Condition string
 	Status    metav1.ConditionStatus
@@ -40,16 +40,17 @@ type Said struct {
 	Meaning   string
 }
 
-// IsTrouble reports whether a person has to look into it, or waits for it.
+// IsTrouble reports whether a person has to act, or waits for it.
 func (s Said) IsTrouble() bool {
 	switch s.Condition {
 	case application.ReadyCondition, application.ReconciledCondition:
-		return s.Status != metav1.ConditionTrue || s.Reason == writtenOtherwise
+		return s.Status != metav1.ConditionTrue || s.Reason == normalizedByServer
 	}
 	return s.Status != metav1.ConditionFalse
 }
 
-// Conditions returns all that agents say of Applications, by condition, the gravest first.
+// Conditions returns all statuses and reasons that agents set, by condition, with the gravest
+// first.
 func Conditions() []Said {
 	const (
 		yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
@@ -59,49 +60,49 @@ func Conditions() []Said {
 	)
 	return slices.Concat(
 		unreconciled(isReady), []Said{
-			{isReady, no, unhealthy, "an object is as the Application says, and has failed"},
-			{isReady, no, inProgress, "an object is as the Application says, and not healthy yet"},
-			{isReady, no, waitingForShutdown, "it is moved here, and has to shut down where it was first"},
+			{isReady, no, unhealthy, "an object matches the Application, but has failed"},
+			{isReady, no, inProgress, "an object matches the Application, but is not healthy yet"},
+			{isReady, no, waitingForShutdown, "it moves here, and has to shut down on its former cluster first"},
 			{isReady, no, shuttingDown, "it was asked to shut down before it goes"},
-			{isReady, no, shutDown, "it has shut down, and its objects are about to go"},
+			{isReady, no, shutDown, "it has shut down, and its objects are about to be deleted"},
 			{isReady, no, notShutDown, "it has not confirmed its shutdown in time"},
-			{isReady, yes, ready, "all objects are as the Application says, and healthy"},
+			{isReady, yes, ready, "all objects match the Application, and are healthy"},
 		},
 		unreconciled(isReconciled), []Said{
-			{isReconciled, yes, writtenOtherwise, "all is well; the API server, or a webhook there, writes some observed values otherwise than the Application does"},
-			{isReconciled, yes, reconciled, "all objects are as the Application says"},
+			{isReconciled, yes, normalizedByServer, "all objects match; the API server, or a webhook there, stores some observed values in another form"},
+			{isReconciled, yes, reconciled, "all objects match the Application"},
 		},
 		reasonsOf(drifted), []Said{
 			{drifted, unknown, Unreachable, "the API server of the cluster does not answer"},
 			saidSuspended(drifted),
-			{drifted, no, noDrift, "nothing differs that is not reverted at once"},
+			{drifted, no, noDrift, "the agent reverts each difference at once"},
 		},
 		[]Said{
-			{contended, yes, rivalManager, "somebody changes an observed field, or deletes an object, again and again"},
+			{contended, yes, competingWriter, "another client changes an observed field, or deletes an object, again and again"},
 			saidSuspended(contended),
-			{contended, no, noRival, "nobody does"},
+			{contended, no, noCompetingWriter, "no client does"},
 		},
 		reasonsOf(conflict), []Said{
 			saidSuspended(conflict),
-			{conflict, no, noConflict, "no object belongs to somebody else"},
+			{conflict, no, noConflicts, "no object belongs to another owner"},
 		},
 		reasonsOf(stalled), []Said{
 			{stalled, yes, notShutDown, "it has not confirmed its shutdown, and the agent has given up"},
 			saidSuspended(stalled),
-			{stalled, no, progressing, "nothing waits for somebody to change something"},
+			{stalled, no, progressing, "nothing waits for a change by a user or another program"},
 		},
 		[]Said{
-			{migrating, yes, notShutDown, "it has not confirmed its shutdown where it was, and stays there"},
-			{migrating, yes, waitingForShutdown, "it has to shut down where it was first"},
+			{migrating, yes, notShutDown, "it has not confirmed its shutdown on its former cluster, and stays there"},
+			{migrating, yes, waitingForShutdown, "it has to shut down on its former cluster first"},
 			{migrating, yes, creating, "the objects are being created; those of the former cluster stay"},
 			{migrating, yes, waitingForHealth, "all objects are here, and not all are healthy; those of the former cluster stay"},
-			{migrating, yes, leavingFormer, "all objects are here; those of the former cluster are being deleted by its agent"},
-			{application.TooLargeCondition, yes, "NoRoom", "the status does not fit into the ConfigMap, and is not complete"},
+			{migrating, yes, cleaningUpFormer, "all objects are here; those of the former cluster are being deleted by its agent"},
+			{application.StatusTruncatedCondition, yes, "SizeLimitExceeded", "the status does not fit into the ConfigMap, and is not complete"},
 		},
 	)
 }
 
-// unreconciled is what Reconciled and Ready have in common.
+// unreconciled returns the entries that Reconciled and Ready have in common.
 func unreconciled(condition string) []Said {
 	var said []Said
 	for _, reason := range table {
@@ -109,17 +110,17 @@ func unreconciled(condition string) []Said {
 		switch reason.Name {
 		case Unreachable:
 			one.Status = metav1.ConditionUnknown
-		case Observed:
+		case ObserveMode:
 			one.Reason = driftedReason
 		}
 		said = append(said, one)
 	}
 	return append(said,
-		Said{condition, metav1.ConditionFalse, deleting, "the Application is deleted, and its objects are going"},
+		Said{condition, metav1.ConditionFalse, deleting, "the Application is being deleted, with its objects"},
 		saidSuspended(condition))
 }
 
-// reasonsOf returns the reasons that make a condition true.
+// reasonsOf returns the entries for the reasons that make a condition true.
 func reasonsOf(condition string) []Said {
 	var said []Said
 	for _, reason := range table {
@@ -131,5 +132,5 @@ func reasonsOf(condition string) []Said {
 }
 
 func saidSuspended(condition string) Said {
-	return Said{condition, metav1.ConditionUnknown, suspended, "mode suspend: nobody looks"}
+	return Said{condition, metav1.ConditionUnknown, suspended, "mode suspend: the agent ignores the objects"}
 }

@@ -6,25 +6,29 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Verdict is the result of a pass for one object, or for the Application as a whole. Without a reason, all
-// is well.
+// Verdict is the result of a pass for one object, or for the whole Application. A verdict without a
+// reason reports success.
 type Verdict struct {
 	Object  manifest.ID
 	Reason  string
 	Message string
 	// Fields are the fields that differ.
 	Fields []schema.Path
-	// Err makes the queue try again. Again is when to look again, zero for never.
+	// Err makes the queue try again. Again is the time of the next try, zero for none.
 	Err   error
 	Again time.Time
 }
 
-// Failed is the verdict on an error, with a remedy where the error itself has none.
+// Failed returns the verdict on an error, with the reason's remedy if the error has none.
 func Failed(reason string, err error) Verdict {
 	return Verdict{Reason: reason, Message: Explain(reason, err), Err: err}
 }
@@ -53,7 +57,24 @@ func (v Verdict) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// gravest returns the gravest reason of all, and the verdicts with it.
+// FailureOf returns the condition Reconciled of an Application that fails. If the Application does not
+// fail, the condition is True and has no reason. ok reports whether the conditions say either.
+func FailureOf(conditions []metav1.Condition) (failure metav1.Condition, ok bool) {
+	found := meta.FindStatusCondition(conditions, application.ReconciledCondition)
+	if found == nil {
+		return failure, false
+	}
+	of, isKnown := Of(found.Reason)
+	switch {
+	case isKnown && !of.Wanted:
+		return *found, true
+	case isKnown, found.Reason == driftedReason, found.Status == metav1.ConditionTrue:
+		return metav1.Condition{Type: found.Type, Status: metav1.ConditionTrue}, true
+	}
+	return metav1.Condition{}, false
+}
+
+// gravest returns the gravest reason of all, and its verdicts.
 func gravest(verdicts []Verdict) (reason string, found []Verdict) {
 	for _, v := range verdicts {
 		if v.Reason != "" && (reason == "" || gravity(v.Reason) < gravity(reason)) {
@@ -77,9 +98,6 @@ func about(condition string, verdicts []Verdict) []Verdict {
 func filter(verdicts []Verdict, is func(Verdict) bool) []Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !is(v) })
 }
-
-// texts returns the message of a condition about these verdicts.
-func texts(of []Verdict) string { return apierror.Cut(join(of, "; ")) }
 
 func join[T fmt.Stringer](of []T, separator string) string {
 	texts := make([]string, 0, len(of))

@@ -41,17 +41,17 @@ type archive map[string]*zip.File
 // openArchive checks all entries, and unpacks none.
 func openArchive(text []byte) (archive, error) {
 	if len(text) > maxArchiveBytes {
-		return nil, &Error{Message: fmt.Sprintf("the archive has %d bytes, and at most %d are possible", len(text), maxArchiveBytes)}
+		return nil, &Error{Message: fmt.Sprintf("the archive has %d bytes; the maximum is %d", len(text), maxArchiveBytes)}
 	}
 	if count := bytes.Count(text, []byte(header)); count > maxHeaders {
-		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries, with those of archives in it: at most %d are possible", count, maxEntries)}
+		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries, with those of archives in it: the maximum is %d", count, maxEntries)}
 	}
 	reader, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return nil, &Error{Message: "no valid zip archive: " + oneLine(err)}
 	}
 	if len(reader.File) > maxEntries {
-		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries, and at most %d are possible", len(reader.File), maxEntries)}
+		return nil, &Error{Message: fmt.Sprintf("the archive has %d entries; the maximum is %d", len(reader.File), maxEntries)}
 	}
 	var found mistakes
 	files := make(archive, len(reader.File))
@@ -62,7 +62,7 @@ func openArchive(text []byte) (archive, error) {
 			continue
 		}
 		if _, twice := files[name]; twice {
-			found.add(&Error{File: entry.Name, Message: "there are two entries of this name: nobody knows which is meant"})
+			found.add(&Error{File: entry.Name, Message: "two entries have this name: pack the archive again with one of them"})
 		}
 		files[name] = entry
 	}
@@ -114,7 +114,7 @@ func (a archive) read(name string) ([]byte, error) {
 }
 
 func damaged(name string, err error) error {
-	return &Error{File: name, Message: "the archive is damaged, or lies about this file: " + oneLine(err)}
+	return &Error{File: name, Message: "the archive is damaged, or has wrong data about this file: " + oneLine(err)}
 }
 
 // template returns the name of the template: the one in the metadata, or in a bare

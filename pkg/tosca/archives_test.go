@@ -25,18 +25,18 @@ const (
 // member is a file of an archive.
 type member struct{ name, text string }
 
-// entry is the metadata that name a file.
+// entry returns the metadata that name a file.
 func entry(name string) member {
 	return member{meta, "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-By: somebody\nEntry-Definitions: " + name + "\n"}
 }
 
-// packed makes an archive.
+// packed returns an archive.
 func packed(tb testing.TB, members ...member) []byte {
 	tb.Helper()
 	return zipped(tb, members, func(w *zip.Writer, m member) (io.Writer, error) { return w.Create(m.name) })
 }
 
-// zipped makes an archive whose entries are begun by create.
+// zipped returns an archive whose entries create starts.
 func zipped(tb testing.TB, members []member, create func(w *zip.Writer, m member) (io.Writer, error)) []byte {
 	tb.Helper()
 	var text bytes.Buffer
@@ -54,11 +54,11 @@ func zipped(tb testing.TB, members []member, create func(w *zip.Writer, m member
 type archive struct {
 	why     string
 	members []member
-	// want are the manifests, or err is a part of what is said.
+	// want are the manifests. err is a part of the error.
 	want, err string
 }
 
-// archives are those that are well made, whatever is in them.
+// archives returns well-formed archives, whatever their content.
 func archives() []archive {
 	good := version + nodes(spec(""))
 	types := "node_types:\n  tosca.nodes.indigo.KubernetesObject:\n    properties: {spec: {type: string}, host: {type: string, default: here}}\n"
@@ -190,7 +190,7 @@ func TestTranslateFrom(t *testing.T) {
 	}
 }
 
-// crafted are archives that nobody's tool makes.
+// crafted returns archives that no common tool creates.
 func crafted(tb testing.TB) []craftedArchive {
 	good := []member{entry("entry.yaml"), {"entry.yaml", version + nodes(spec(""))}}
 	named := func(name string) []byte { return packed(tb, append(good, member{name, "x"})...) }
@@ -211,32 +211,32 @@ func crafted(tb testing.TB) []craftedArchive {
 		{"no name", named(""), "the name is absolute, or leads out"},
 		{"a NUL in the name", named("a\x00.yaml"), "the name is no text"},
 		{"a name that is no text", named("a\xff.yaml"), "the name is no text"},
-		{"a file twice", named("entry.yaml"), "entry.yaml: there are two entries of this name"},
-		{"a file and a folder of a name", packed(tb, append(good, member{"entry.yaml/", ""})...), "there are two entries of this name"},
+		{"a file twice", named("entry.yaml"), "entry.yaml: two entries have this name"},
+		{"a file and a folder of a name", packed(tb, append(good, member{"entry.yaml/", ""})...), "two entries have this name"},
 		{"a symbolic link", header(func(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }), "more.txt: the entry is a link or a device"},
 		{"a device", header(func(h *zip.FileHeader) { h.SetMode(fs.ModeDevice) }), "more.txt: the entry is a link or a device"},
 		{"a pipe", header(func(h *zip.FileHeader) { h.SetMode(fs.ModeNamedPipe) }), "more.txt: the entry is a link or a device"},
 		{"a symbolic link that is a folder", header(func(h *zip.FileHeader) { h.Name = "more/"; h.SetMode(fs.ModeSymlink | 0o777) }), "the entry is a link or a device"},
 		{"an encrypted entry", patched(8, 1, 0), "entry.yaml: the entry is encrypted"},
 		{"another compression", patched(10, 12, 0), "entry.yaml: the entry is compressed by method 12"},
-		{"a length that is too small", patched(24, 1, 0, 0, 0), "entry.yaml: the archive is damaged, or lies about this file"},
-		{"a length that is too large", patched(24, 0xff, 0xff, 0xff, 0x7f), "entry.yaml: the archive is damaged, or lies about this file"},
-		{"a compressed length that is too small", patched(20, 1, 0, 0, 0), "entry.yaml: the archive is damaged, or lies about this file"},
-		{"another checksum", patched(16, 1, 2, 3, 4), "entry.yaml: the archive is damaged, or lies about this file"},
-		{"an offset beyond the end", patched(42, 0xff, 0xff, 0xff, 0x7f), "entry.yaml: the archive is damaged, or lies about this file"},
-		{"more entries than are possible", packed(tb, make([]member, 1001)...), "the archive has 1001 entries, and at most 1000 are possible"},
-		{"a million entries", manyEntries(1_000_000, 1_000_000%(1<<16)), "at most 16777216 are possible"},
-		{"very many entries", manyEntries(300_000, 300_000%(1<<16)), "the archive has 300000 entries, with those of archives in it: at most 1000 are possible"},
-		{"very many entries, and an end that speaks of three", manyEntries(300_000, 3), "at most 1000 are possible"},
+		{"a length that is too small", patched(24, 1, 0, 0, 0), "entry.yaml: the archive is damaged, or has wrong data about this file"},
+		{"a length that is too large", patched(24, 0xff, 0xff, 0xff, 0x7f), "entry.yaml: the archive is damaged, or has wrong data about this file"},
+		{"a compressed length that is too small", patched(20, 1, 0, 0, 0), "entry.yaml: the archive is damaged, or has wrong data about this file"},
+		{"another checksum", patched(16, 1, 2, 3, 4), "entry.yaml: the archive is damaged, or has wrong data about this file"},
+		{"an offset beyond the end", patched(42, 0xff, 0xff, 0xff, 0x7f), "entry.yaml: the archive is damaged, or has wrong data about this file"},
+		{"more entries than are possible", packed(tb, make([]member, 1001)...), "the archive has 1001 entries; the maximum is 1000"},
+		{"a million entries", manyEntries(1_000_000, 1_000_000%(1<<16)), "the maximum is 16777216"},
+		{"very many entries", manyEntries(300_000, 300_000%(1<<16)), "the archive has 300000 entries, with those of archives in it: the maximum is 1000"},
+		{"very many entries, and an end that speaks of three", manyEntries(300_000, 3), "the maximum is 1000"},
 		{"fewer entries than the end says", manyEntries(3, 900), "no valid zip archive"},
 		{"a nested archive is not looked into", packed(tb, append(good, member{"inner.zip", string(packed(tb, member{"../slip", ""}))})...), ""},
 		{"an archive in front of the archive", append(packed(tb, member{"other.yaml", "x"}), packed(tb, good...)...), ""},
-		{"a bomb of which its header says three bytes", lyingBomb(tb, 8<<20), "entry.yaml: the archive is damaged, or lies about this file"},
+		{"a bomb of which its header says three bytes", lyingBomb(tb, 8<<20), "entry.yaml: the archive is damaged, or has wrong data about this file"},
 		{"half an archive", packed(tb, good...)[:200], "no valid zip archive"},
 		{"an archive without its beginning", packed(tb, good...)[200:], "TOSCA-Metadata/TOSCA.meta: the archive is damaged"},
 		{"a web page", []byte("<html><body>404</body></html>"), "no valid zip archive"},
 		{"nothing", nil, "no valid zip archive"},
-		{"an archive that is too large", make([]byte, 16<<20+1), "the archive has 16777217 bytes, and at most 16777216 are possible"},
+		{"an archive that is too large", make([]byte, 16<<20+1), "the archive has 16777217 bytes; the maximum is 16777216"},
 	}
 }
 
@@ -255,7 +255,7 @@ func TestTranslateCraftedArchive(t *testing.T) {
 	}
 }
 
-// withHeader adds a file with a header that is changed.
+// withHeader adds a file with a changed header.
 func withHeader(tb testing.TB, members []member, change func(*zip.FileHeader)) []byte {
 	tb.Helper()
 	return zipped(tb, append(members, member{"more.txt", ""}), func(w *zip.Writer, m member) (io.Writer, error) {
@@ -267,8 +267,8 @@ func withHeader(tb testing.TB, members []member, change func(*zip.FileHeader)) [
 	})
 }
 
-// manyEntries is a central directory of nothing but the shortest headers, and an end
-// that tells of so many.
+// manyEntries returns a central directory of the shortest headers, with an end record that
+// declares told entries.
 func manyEntries(count uint32, told uint16) []byte {
 	header := make([]byte, 46+1)
 	copy(header, "PK\x01\x02")
@@ -283,13 +283,13 @@ func manyEntries(count uint32, told uint16) []byte {
 	return append(directory, end...)
 }
 
-// bomb is an archive whose template has so many bytes, all of them the same.
+// bomb returns an archive whose template has this many equal bytes.
 func bomb(tb testing.TB, length int) []byte {
 	tb.Helper()
 	return packed(tb, entry("entry.yaml"), member{"entry.yaml", strings.Repeat("#", length)})
 }
 
-// lyingBomb is one that says it has three.
+// lyingBomb returns one that declares three bytes.
 func lyingBomb(tb testing.TB, length int) []byte {
 	tb.Helper()
 	text := bomb(tb, length)
@@ -299,7 +299,7 @@ func lyingBomb(tb testing.TB, length int) []byte {
 	return text
 }
 
-// What nobody could read is not in any error: it may be the value of a Secret.
+// No error contains unreadable input: it may be the value of a Secret.
 func TestErrorsRepeatNoValues(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for _, properties := range []string{
@@ -332,7 +332,7 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The result is the caller's: no two manifests share anything.
+// The result belongs to the caller: no two manifests share anything.
 func TestManifestsAreApart(t *testing.T) {
 	got, err := tosca.Translate([]byte(version + nodes(`{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}`, `{spec: {get_property: [a, spec]}}`)))
 	check.Must(t, err)

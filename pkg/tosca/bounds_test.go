@@ -11,9 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Whatever somebody sends, it takes neither the memory of the Pod nor its time. The
-// figures are some times what was measured: what they are against is a hundred times
-// as much.
+// Any input is cheap in memory and time. The limits are some times the measured figures.
+// Without the checks of the program, the cost would be a hundred times as high.
 func TestHostileInputIsCheap(t *testing.T) {
 	entries := make([]member, 0, 1000)
 	for range 999 {
@@ -28,9 +27,9 @@ func TestHostileInputIsCheap(t *testing.T) {
 		err       string
 	}{
 		{"a bomb of 64 MiB", tosca.TranslateArchive, bomb(t, 64<<20), 4, "more than 262144 bytes"},
-		{"a bomb of 64 MiB that says it is none", tosca.TranslateArchive, lyingBomb(t, 64<<20), 4, "lies about this file"},
-		{"300,000 entries", tosca.TranslateArchive, manyEntries(300_000, 3), 4, "at most 1000"},
-		{"4,000 entries", tosca.TranslateArchive, manyEntries(4000, 4000), 16, "at most 1000"},
+		{"a bomb of 64 MiB that says it is none", tosca.TranslateArchive, lyingBomb(t, 64<<20), 4, "has wrong data about this file"},
+		{"300,000 entries", tosca.TranslateArchive, manyEntries(300_000, 3), 4, "the maximum is 1000"},
+		{"4,000 entries", tosca.TranslateArchive, manyEntries(4000, 4000), 16, "the maximum is 1000"},
 		{"1,000 entries of the same long name", tosca.TranslateArchive, packed(t, entries...), 16, "and 988 more"},
 		{"a text of as many lists as it can hold", tosca.Translate, []byte(dense), 256, ""},
 		{"what is doubled again and again", tosca.Translate, []byte(doubled(strings.Repeat("x", 100))), 32, "more than 262144 bytes"},
@@ -59,7 +58,7 @@ func TestHostileInputIsCheap(t *testing.T) {
 	}
 }
 
-// searched asks again and again for the last key of a large mapping.
+// searched returns a template that looks up the last key of a large mapping again and again.
 func searched() string {
 	var keys strings.Builder
 	for i := range 10_000 {
@@ -89,7 +88,7 @@ func BenchmarkTranslateArchive(b *testing.B) {
 	}
 }
 
-// The largest text that is possible, full of small things.
+// The largest legal text, with many small elements.
 func BenchmarkTranslateLargest(b *testing.B) {
 	template := []byte(version + nodes(spec("data: {a: b}"), "{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {l: ["+strings.Repeat("a, ", (manifest.MaxBytes-2000)/3)+"a]}}}"))
 	for b.Loop() {

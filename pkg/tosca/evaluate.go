@@ -46,11 +46,6 @@ type evaluator struct {
 	exhausted bool
 }
 
-func newEvaluator(r *reader) *evaluator {
-	const bytes = manifest.MaxBytes
-	return &evaluator{inputs: r.inputs, nodes: r.nodes, steps: maxSteps, made: bytes, decoded: bytes, resources: bytes}
-}
-
 func (e *evaluator) step(at *place, steps int) error {
 	if e.steps -= steps; e.steps < 0 {
 		e.exhausted = true
@@ -68,7 +63,7 @@ func (e *evaluator) spend(at *place, budget *int, bytes int) error {
 	return nil
 }
 
-// value returns the value of a property: a text, or what is written there.
+// value returns the value of a property: a text, or the literal value.
 func (e *evaluator) value(n *node, property *place) (*place, error) {
 	a, at, err := e.follow(&asking{node: n, property: property}, property)
 	if err != nil {
@@ -85,7 +80,7 @@ func (e *evaluator) value(n *node, property *place) (*place, error) {
 	return property.with(text.String()), nil
 }
 
-// follow resolves get_input and get_property until there is anything else.
+// follow resolves get_input and get_property, until it reaches another value.
 func (e *evaluator) follow(a *asking, at *place) (*asking, *place, error) {
 	for {
 		if err := e.step(at, 1); err != nil {
@@ -185,32 +180,24 @@ func named(p *place) error {
 
 // choose returns an item of a list, or a field of a mapping.
 func choose(at, wanted *place) (*place, error) {
+	key := wanted.text()
+	if number, ok := wanted.Value.(int64); ok {
+		key = strconv.FormatInt(number, 10)
+	}
 	switch {
 	case at.isList():
-		i, err := indexOf(wanted.Value)
-		if err != nil || i < 0 || i >= int64(len(at.Items)) {
+		i, err := strconv.Atoi(key)
+		if err != nil || i < 0 || i >= len(at.Items) {
 			return nil, wanted.errorf("the property has a list of %d items there: write an index, 0 is the first", len(at.Items))
 		}
-		return at.item(int(i)), nil
+		return at.item(i), nil
 	case at.isMapping():
-		key := wanted.text()
-		if number, ok := wanted.Value.(int64); ok {
-			key = strconv.FormatInt(number, 10)
-		}
 		if field := at.field(key); field != nil {
 			return field, nil
 		}
 		return nil, wanted.errorf("the property has no such key")
 	}
 	return nil, wanted.errorf("the property has %s there, which has neither items nor keys", kindOf(at.Value))
-}
-
-func indexOf(value any) (int64, error) {
-	if number, ok := value.(int64); ok {
-		return number, nil
-	}
-	text, _ := value.(string)
-	return strconv.ParseInt(text, 10, 32)
 }
 
 // concat writes the parts one after the other.

@@ -37,7 +37,7 @@ topology_template:
 	// [{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":3}}] <nil>
 }
 
-// All mistakes are told, with the places where they are.
+// All mistakes are reported with their places.
 func ExampleTranslate_invalid() {
 	_, err := tosca.Translate([]byte(`tosca_definitions_version: tosca_simple_yaml_1_3
 topology_template:

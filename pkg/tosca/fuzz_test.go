@@ -12,12 +12,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// largestSeed keeps the corpus one of small inputs: the limits have tests of their own.
+// largestSeed limits the corpus to small inputs: the limits have tests of their own.
 const largestSeed = 4 << 10
 
-// Whatever the template, there are resources that all walkers can bear, or an error
-// that can be read, and the same each time: an agent translates what the webhook
-// translated.
+// Any template leads to resources that all walkers accept, or to a readable error, and each
+// time to the same. An agent repeats the translation of the webhook.
 func FuzzTranslate(f *testing.F) {
 	for _, test := range templates() {
 		if len(test.template) <= largestSeed {
@@ -27,7 +26,7 @@ func FuzzTranslate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, template []byte) { obeysTheLaws(t, tosca.Translate, template) })
 }
 
-// The same holds for archives, which are also to be read as they say they are.
+// The same holds for archives. Their declared sizes must be correct, too.
 func FuzzTranslateArchive(f *testing.F) {
 	for _, test := range archives() {
 		if text := unsealed(f, test.members...); len(text) <= largestSeed {
@@ -42,8 +41,8 @@ func FuzzTranslateArchive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { obeysTheLaws(t, tosca.TranslateArchive, text) })
 }
 
-// unsealed is an archive of texts that are neither compressed nor have a checksum, so
-// that they can be changed where they are.
+// unsealed returns an archive of texts without compression and without a checksum, so that a
+// fuzzer can change them in place.
 func unsealed(tb testing.TB, members ...member) []byte {
 	tb.Helper()
 	return zipped(tb, members, func(w *zip.Writer, m member) (io.Writer, error) {
@@ -77,8 +76,8 @@ func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []by
 	}
 	published, err := json.Marshal(first)
 	check.Must(t, err)
-	// What was translated is a manifest: it is published, and read again, as one. The
-	// escapes of HTML and the brackets are not counted.
+	// A translated manifest is published, and decoded again. Escapes for HTML and brackets are
+	// not counted.
 	read, err := manifest.Decode(published)
 	if len(published) <= manifest.MaxBytes && (err != nil || !reflect.DeepEqual(read, first)) {
 		t.Errorf("read again it is something else: %v\n%v\n%v", err, read, first)

@@ -46,14 +46,14 @@ func (r *reader) readImports(imports *place, chain []string) {
 // importOf returns the place where an import names its file, or nil. The forms are:
 // FILE, NAME: FILE, and NAME: {file: FILE}.
 func (r *reader) importOf(p *place, names map[string]bool) *place {
-	if p.isMapping() && len(p.Fields) == 1 {
+	if len(p.Fields) == 1 {
 		name := p.Fields[0].Name
 		if p = p.child(p.Fields[0]); names[name] && name != "file" {
 			r.add(p.errorf("a second import of this name: take another one"))
 			return nil
 		}
 		names[name] = true
-		if p.isMapping() && len(p.Fields) == 1 && p.Fields[0].Name == "file" {
+		if len(p.Fields) == 1 && p.Fields[0].Name == "file" {
 			p = p.child(p.Fields[0])
 		}
 	}
@@ -97,7 +97,7 @@ func (r *reader) readImport(reference *place, chain []string) {
 // scheme matches the beginning of a URL, and of a path with a drive.
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// resolve returns the path of a file that another file names, or what is wrong with it.
+// resolve returns the path of a file that another file names, or the problem with it.
 func resolve(from, reference string) (name, problem string) {
 	switch {
 	case strings.HasPrefix(reference, "//") || scheme.MatchString(reference):
@@ -109,7 +109,7 @@ func resolve(from, reference string) (name, problem string) {
 	}
 	name = path.Join(path.Dir(from), reference)
 	if !fs.ValidPath(name) || name == "." {
-		return "", "the path leads out of what there is beside the template: write one within"
+		return "", "the path leads out of the files beside the template: write one within them"
 	}
 	return name, ""
 }

@@ -98,6 +98,15 @@ func (r *reader) mapping(of *place, name string) *place {
 	return p
 }
 
+// filled returns a field that is a mapping, or nil. An absent or empty field is a mistake.
+func (r *reader) filled(of *place, name, missing string) *place {
+	if p := of.field(name); p.isNull() || p.isMapping() && len(p.Fields) == 0 {
+		r.add(of.errorf("%s", missing))
+		return nil
+	}
+	return r.mapping(of, name)
+}
+
 // checkKeys adds a mistake for each field that is not one of the known ones, which are
 // separated as in the message.
 func (r *reader) checkKeys(p *place, known, owner string) {

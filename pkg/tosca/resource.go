@@ -12,11 +12,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// evaluate returns the resources of node templates, or all of their mistakes.
-func (e *evaluator) evaluate(nodes []*node) ([]any, error) {
+// evaluate returns the resources of the node templates, or all of their mistakes.
+func evaluate(r *reader) ([]any, error) {
+	const bytes = manifest.MaxBytes
+	e := &evaluator{inputs: r.inputs, nodes: r.nodes, steps: maxSteps, made: bytes, decoded: bytes, resources: bytes}
 	var found mistakes
 	var resources []any
-	for _, n := range nodes {
+	for _, n := range r.ordered {
 		resource, err := e.resource(n)
 		found.add(err)
 		resources = append(resources, resource)

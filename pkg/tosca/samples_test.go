@@ -11,8 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The samples of the reference are not part of this repository: they are read from
-// the folder that the environment names.
+// The samples of the reference are not part of this repository: the environment names their
+// folder.
 func TestSamplesOfTheReference(t *testing.T) {
 	folder := os.Getenv("KRAKE_TOSCA_SAMPLES")
 	if folder == "" {

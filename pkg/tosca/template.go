@@ -39,12 +39,8 @@ func (r *reader) checkTemplate(template *place) {
 
 // readTopology reads the inputs and node templates.
 func (r *reader) readTopology(template *place) {
-	topology := template.field("topology_template")
-	switch {
-	case topology.isNull() || topology.isMapping() && len(topology.Fields) == 0:
-		r.add(template.errorf("TOSCA does not contain any topology template: write topology_template with node_templates"))
-		return
-	case !r.wants(topology, "a mapping"):
+	topology := r.filled(template, "topology_template", "TOSCA does not contain any topology template: write topology_template with node_templates")
+	if topology == nil {
 		return
 	}
 	r.checkKeys(topology, topologySections, "a topology template")
@@ -77,15 +73,12 @@ func (r *reader) input(input *place) *place {
 }
 
 func (r *reader) readNodes(topology *place) {
-	templates := topology.field("node_templates")
+	templates := r.filled(topology, "node_templates", "TOSCA does not contain any node template: write at least one under node_templates")
 	switch {
-	case templates.isNull() || templates.isMapping() && len(templates.Fields) == 0:
-		r.add(topology.errorf("TOSCA does not contain any node template: write at least one under node_templates"))
-		return
-	case !r.wants(templates, "a mapping"):
+	case templates == nil:
 		return
 	case len(templates.Fields) > manifest.MaxResources:
-		r.add(templates.errorf("%d node templates, and at most %d are possible", len(templates.Fields), manifest.MaxResources))
+		r.add(templates.errorf("%d node templates; the maximum is %d", len(templates.Fields), manifest.MaxResources))
 		return
 	}
 	properties := r.definition()

@@ -13,9 +13,9 @@ import (
 
 const (
 	version = "tosca_definitions_version: tosca_simple_yaml_1_0\n"
-	// head begins a ConfigMap, within double quotes of YAML.
+	// head is the beginning of a ConfigMap, within double quotes of YAML.
 	head = `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n`
-	// plain is the ConfigMap without more.
+	// plain is the ConfigMap without data.
 	plain = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 )
 
@@ -25,7 +25,7 @@ func typed(properties string) string {
 		"    properties: {spec: {type: string, required: true}" + properties + "}\n"
 }
 
-// nodes is a topology of the properties of node templates: a, b, and so on.
+// nodes returns a topology of node templates a, b, and so on, with these properties.
 func nodes(properties ...string) string { return withInputs("{}", properties...) }
 
 func withInputs(inputs string, properties ...string) string {
@@ -41,20 +41,20 @@ func withInputs(inputs string, properties ...string) string {
 	return text.String()
 }
 
-// spec is a node template's properties with a text as its spec.
+// spec returns a node template's properties with a text as its spec.
 func spec(more string) string { return `{spec: "` + head + more + `"}` }
 
-// parts is one with a concat of the head and more, which begins with a comma.
+// parts returns properties whose spec is a concat of head and more, which begins with a comma.
 func parts(more string) string { return `{spec: {concat: ["` + head + `"` + more + `]}}` }
 
-// input is a template of one input of the name x, whose text is the value of data.k.
+// input returns a template with one input x, whose text is the value of data.k.
 func input(definition string) string {
 	return version + typed("") + withInputs("{x: "+definition+"}", parts(`, "data: {k:", {get_input: x}, "}"`))
 }
 
 type variant struct {
 	why, template string
-	// want are the manifests, or err is a part of what is said.
+	// want are the manifests. err is a part of the error.
 	want, err string
 }
 
@@ -262,7 +262,7 @@ func functionTemplates() []variant {
 	}
 }
 
-// hostileTemplates are those that should cost something.
+// hostileTemplates returns templates that are meant to be expensive.
 func hostileTemplates() []variant {
 	long := strings.Repeat("x", 70000)
 	return []variant{
@@ -276,7 +276,7 @@ func hostileTemplates() []variant {
 		{"what is nested too deep", version + "description: " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "\n" + nodes(spec("")), "", "nested deeper than 64"},
 		{"what is nested too deep in the text", version + nodes(spec("data: "+strings.Repeat("[", 70)+strings.Repeat("]", 70))), "", "nested deeper than 64"},
 		{"what is too long", version + "description: " + strings.Repeat("x", manifest.MaxBytes), "", "the template and its imports have more than 262144 bytes"},
-		{"more node templates than a manifest may have", version + nodes(make([]string, 101)...), "", "topology_template.node_templates: 101 node templates, and at most 100 are possible"},
+		{"more node templates than a manifest may have", version + nodes(make([]string, 101)...), "", "topology_template.node_templates: 101 node templates; the maximum is 100"},
 		{"a long key", version + strings.Repeat("k", 1000) + ": x\n", "", `["` + strings.Repeat("k", 64) + `..."]: unknown field`},
 		{"a long key of other letters", version + nodes(spec("")) + "    " + strings.Repeat("ä", 200) + ": x\n", "", `node_templates["` + strings.Repeat("ä", 32) + `..."]: a text`},
 		{"a long key that is there twice", "{" + strings.Repeat("k", 900) + ": 1, " + strings.Repeat("k", 900) + ": 2}\n", "", "parse YAML"},
@@ -285,7 +285,7 @@ func hostileTemplates() []variant {
 	}
 }
 
-// chain has so many properties, each of which is the next one.
+// chain returns this many properties, each of which refers to the next one.
 func chain(length int) string {
 	var properties strings.Builder
 	for i := range length {
@@ -294,7 +294,7 @@ func chain(length int) string {
 	return properties.String() + fmt.Sprintf(", p%d: {type: string, default: end}", length)
 }
 
-// doubled is a chain of properties, each of which is the next one twice.
+// doubled returns a chain of properties, each of which refers to the next one twice.
 func doubled(last string) string {
 	var properties strings.Builder
 	for i := range 40 {
@@ -312,7 +312,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// check compares what became of a template, or of an archive.
+// check compares the result of a template, or of an archive.
 func (v variant) check(t *testing.T, got []any, err error) {
 	t.Helper()
 	if v.err != "" {

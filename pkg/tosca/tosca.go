@@ -52,5 +52,5 @@ func translate(r *reader, entry string) ([]any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	return newEvaluator(r).evaluate(r.ordered)
+	return evaluate(r)
 }

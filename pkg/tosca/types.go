@@ -112,8 +112,8 @@ func (d definition) names() string {
 	return shorten(strings.Join(names, ", "), 200)
 }
 
-// checkKind checks neither the items of a list nor constraints. Values of kinds that
-// YAML lacks may be anything.
+// checkKind checks neither the items of a list nor constraints. A value of a kind that YAML lacks
+// may be anything.
 func checkKind(value *place, kind string) error {
 	if fits(value.Value, kind) {
 		return nil

@@ -11,9 +11,10 @@
 // their cost (ADR 035). The observer handles such an event of a Deployment in 81 us; decoding the whole
 // object alone takes 117 (docs/load.md, BenchmarkEvent of pkg/observer).
 //
-// A value that the Decoder returns is the one that k8s.io/apimachinery/pkg/util/json returns. What the
-// Decoder skips it checks to be JSON. A text that it does not read, such as one with 1,000 nested lists or a
-// number beyond float64, is an error of Fields, Value and Metadata; [Decoder.Object] has the library read it.
+// A value that the Decoder returns is the one that k8s.io/apimachinery/pkg/util/json returns. The
+// Decoder checks that skipped parts are JSON. It does not read some texts, such as one with 1,000
+// nested lists or a number beyond float64. Such a text is an error of Fields, Value and Metadata.
+// [Decoder.Object] lets the library read it.
 //
 // The package knows the envelope of an event, bookmarks and errors. It does not know who watches,
 // which fields matter, how a watch is opened, or what an Application is.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A large event takes its buffer along.
+// A large event does not leave its buffer behind.
 func TestFramesKeepLittle(t *testing.T) {
 	large := `{"a": "` + strings.Repeat("x", 1<<20) + `"}`
 	f := frames{from: strings.NewReader(large + `{"b": 1}`)}

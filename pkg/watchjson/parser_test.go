@@ -14,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/oddjson"
 )
 
-// What the parser reads, the library reads to the same value; and what the library
-// does not read, the parser does not either.
+// If the parser accepts a text, the library decodes it to the same value. If the library
+// refuses it, the parser does, too.
 func FuzzParser(f *testing.F) {
 	for _, text := range oddjson.Oddities() {
 		f.Add([]byte(text))
@@ -40,7 +40,7 @@ func checkParser(t *testing.T, text []byte) {
 	}
 }
 
-// The same holds for texts that are damaged at random, without time to fuzz.
+// The same holds for randomly damaged texts. This test runs without fuzzing.
 func TestDamagedTextsAreReadAsTheLibraryReadsThem(t *testing.T) {
 	seeds := append(oddjson.Oddities(), oddjson.Deployment(7), song("2"), song("1"))
 	random, tries := rand.New(rand.NewPCG(1, 2)), 20_000
@@ -61,7 +61,7 @@ func song(value string) string {
 		"managedFields": [{"manager": "m"}]}, "data": {"a": "` + value + `", "b": 2}, "spec": {"replicas": 2}, "status": {"phase": "x"}}`
 }
 
-// What anybody may write is not kept without end.
+// Strings that any client may write are not interned without limit.
 func TestFewStringsAreInterned(t *testing.T) {
 	known := NewDecoder().known
 	for i := range 3 * mostInterned {

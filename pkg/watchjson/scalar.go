@@ -10,7 +10,7 @@ import (
 )
 
 // errUnread is the error of a text that the parser does not read. The caller has the JSON
-// library read the text instead, whose error says what is wrong, if anything is.
+// library read the text instead. The library's error reports an invalid text.
 var errUnread = errors.New("not read")
 
 // unquote returns the value of a string. The library reads strings with escapes or broken UTF-8.

@@ -84,12 +84,12 @@ func eventsOf(t *testing.T, body io.Reader) []string {
 	return got
 }
 
-// songs are what the tests watch.
+// songs is the resource that the tests watch.
 type songs struct{}
 
 func (songs) String() string { return "songs" }
 
-// watchOf decodes whole objects.
+// watchOf returns a watch that decodes whole objects.
 func watchOf(body io.ReadCloser) watch.Interface {
 	d := NewDecoder()
 	return d.Watch(body, songs{}, whole(d))
@@ -102,7 +102,7 @@ func whole(d *Decoder) func(text []byte) (runtime.Object, error) {
 	}
 }
 
-// Nothing that is kept of an event is in the buffer of the next.
+// A decoded event does not refer to the buffer, which the next event overwrites.
 func TestAnEventSharesNothingWithItsText(t *testing.T) {
 	d := NewDecoder()
 	s := stream{decoder: d, of: songs{}, object: whole(d)}
@@ -138,7 +138,7 @@ func drained(w watch.Interface) <-chan struct{} {
 	end := make(chan struct{})
 	go func() {
 		defer close(end)
-		for range w.ResultChan() { // what was on its way may still arrive
+		for range w.ResultChan() { // an event on its way may still arrive
 		}
 	}()
 	return end

@@ -16,16 +16,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// onlyObject is the condition that must not be: it does not see who strips the
-// annotation.
+// onlyObject is a wrong condition: it misses a request that removes the annotation.
 const onlyObject = `object.metadata.?annotations[?"krake.dev/application"].hasValue()`
 
-// stripAndForge makes a plain ConfigMap of an Application, and forges its status.
+// stripAndForge removes the annotation of an Application, and forges its status.
 const stripAndForge = `{"metadata": {"annotations": {"krake.dev/application": null}}, "data": {"status": "{}"}}`
 
-// What becomes of requests when the webhook is not as it should be: the
-// experiments of the threat model's second appendix. Each write is that of
-// somebody with all rights, in a namespace where the Application web runs.
+// These experiments are the second appendix of the threat model: requests while the
+// webhook is misconfigured. A user with all rights makes each write, in a namespace
+// where the Application web runs.
 func TestAppendix2(t *testing.T) {
 	kit.Long(t, "each row of a long table")
 	refuse := func(t *testing.T, _ string) {
@@ -42,7 +41,7 @@ func TestAppendix2(t *testing.T) {
 		t.Helper()
 		startExpired(t).configure(t, namespace, func(*admissionregistrationv1.MutatingWebhook) {})
 	}
-	// expireWith leaves only a webhook whose certificate has expired.
+	// expireWith leaves only a webhook with an expired certificate.
 	expireWith := func(change func(*admissionregistrationv1.MutatingWebhook)) func(*testing.T, string) {
 		return func(t *testing.T, namespace string) {
 			t.Helper()
@@ -119,8 +118,8 @@ func stripAndForgeWeb(t *testing.T, namespace string) error {
 	return patch(t, root, namespace, "web", stripAndForge)
 }
 
-// createUnadmitted creates an Application that no webhook completes, and edits
-// it when the shipped configuration is in place again.
+// createUnadmitted creates an Application past the webhook, and edits it when the
+// shipped configuration is back.
 func createUnadmitted(t *testing.T, namespace string) error {
 	t.Helper()
 	if err := create(t, root, newApplication(namespace, "new")); err != nil {
@@ -132,8 +131,8 @@ func createUnadmitted(t *testing.T, namespace string) error {
 	return nil
 }
 
-// Who sends too much reads how much it was, and how much is possible, as long as
-// the request gets to the webhook at all.
+// A request that is too large is refused with its size and the limit, if it reaches the
+// webhook at all.
 func TestAppendix2Sizes(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, c := range []struct {

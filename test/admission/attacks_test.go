@@ -17,8 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What an attacker would try with the metadata of an Application, and with
-// requests of unusual kinds.
+// These attacks use the metadata of an Application, and unusual kinds of requests.
 func TestOddRequests(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -112,7 +111,7 @@ func TestOddRequests(t *testing.T) {
 	mustHeal(t, namespace, "web")
 }
 
-// Rights count as RBAC counts them: for these groups, this API group, and for
+// The rights are checked as RBAC defines them: for these groups, this API group, and
 // all objects of a kind.
 func TestRightsAreThoseOfTheUser(t *testing.T) {
 	namespace := newNamespace(t)
@@ -128,7 +127,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"*"}})
 	grant(t, "member", namespace, everyConfigMap())
 	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "group", "--clusterrole=edit", "--group=builders")
-	kit.EventuallyNil(t, func() error { // the API server has to know the bindings
+	kit.EventuallyNil(t, func() error { // the API server must see the bindings first
 		return createAs(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config)
 	})
 	service := kinds()[2].object("", "new", "1")
@@ -153,7 +152,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 	}
 }
 
-// createAs creates an Application as a user with groups, by a dry run.
+// createAs creates an Application as a user with groups, as a dry run.
 func createAs(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) error {
 	t.Helper()
 	config := hub.RESTConfig()
@@ -163,7 +162,8 @@ func createAs(t *testing.T, namespace string, as rest.ImpersonationConfig, objec
 	return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "new", object), dryRun))
 }
 
-// An Application that asks for itself, or for another one, harms neither.
+// An Application whose manifest has an Application, itself or another one, harms
+// neither.
 func TestAnApplicationThatAsksForOne(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -183,7 +183,7 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 	eventuallyState(t, application.StateRunning, namespace, "maker")
 	judge(t, "a ConfigMap of an Application becomes one", invalidText,
 		patch(t, low, namespace, "made", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}, "data": {"spec.manifest": "[]"}}`))
-	// Nor does the label of a holder make one of a plain ConfigMap.
+	// Nor does the label of a holder make a plain ConfigMap an Application.
 	plain := newApplication(namespace, "plain")
 	plain.Annotations, plain.Labels = nil, map[string]string{application.HolderLabel("local"): "true"}
 	kit.Must(t, create(t, low, plain))
@@ -193,11 +193,11 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 	}
 }
 
-// absentOwner has the garbage collector delete what it is put on.
+// absentOwner makes the garbage collector delete an object.
 const absentOwner = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "00000000-0000-0000-0000-000000000000"}]}}`
 
-// Whoever may write ConfigMaps, but not delete Applications, does not have the
-// garbage collector do it.
+// A user who may write ConfigMaps, but not delete Applications, cannot make the garbage
+// collector delete one.
 func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -210,8 +210,8 @@ func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
 	}
 }
 
-// A deletion goes on as it began: who may not delete the Application neither
-// stops it, nor has it leave its objects behind.
+// A deletion ends as it began: a user who may not delete the Application neither stops
+// it, nor makes it leave its objects.
 func TestADeletionGoesOn(t *testing.T) {
 	for name, attack := range map[string]string{
 		"by another cluster":         `{"metadata": {"annotations": {"krake.dev/cluster": "other"}}}`,
@@ -237,14 +237,14 @@ func TestADeletionGoesOn(t *testing.T) {
 				}
 			}
 			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": null}}`)
-			// Let it go in any case.
+			// The Application is released in any case.
 			_ = patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null, "krake.dev/application": "v1"}}}`)
 			hub.EventuallyGone(t, kit.ConfigMaps, namespace, "web")
 		})
 	}
 }
 
-// One kind can be written in more ways than one.
+// A kind can be written in several ways.
 func TestASecretByAnotherWord(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, apiVersion := range []string{"v1", "/v1", `"/v1"`, `"v1 "`, `"core/v1"`} {
@@ -258,7 +258,8 @@ func TestASecretByAnotherWord(t *testing.T) {
 	}
 }
 
-// Who moves an Application away from a cluster has its objects deleted there.
+// A user who moves an Application away from a cluster causes the deletion of its
+// objects there.
 func TestMovingAwayWantsTheRight(t *testing.T) {
 	namespace := newNamespace(t)
 	app := newApplication(namespace, "web")
@@ -269,8 +270,8 @@ func TestMovingAwayWantsTheRight(t *testing.T) {
 		patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`))
 }
 
-// What was stored while there was no webhook can be put right by whoever may do
-// what is right.
+// An Application that was stored without the webhook can be corrected by a user with
+// the rights for the corrected one.
 func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
 	namespace := newNamespace(t)
 	withoutConfiguration(t)
@@ -290,9 +291,9 @@ func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
 	}
 }
 
-// An agent that was given RBAC kinds does not lend its own rights: the API
-// server lets who writes a RoleBinding hand out the rights that the writer has,
-// and the writer would be the agent.
+// An agent with rights on RBAC kinds does not lend these rights. The API server lets
+// the writer of a RoleBinding grant the writer's own rights, and the writer would be
+// the agent.
 func TestTheAgentLendsNoRights(t *testing.T) {
 	namespace := newNamespace(t)
 	const name = "test-roles-for-the-agent"
@@ -303,7 +304,7 @@ metadata: {name: `+name+`, labels: {krake.dev/aggregate-to-agent: "true"}}
 rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, list, watch, create, patch, delete]}]
 `)
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", name) })
-	const binder user = "binder" // may bind what they have themselves, which is next to nothing
+	const binder user = "binder" // may bind only their own few rights
 	grant(t, binder, namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()})
 	kit.EventuallyTrue(t, "the API server does not know the roles", func() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// place is how the manifest says the namespace.
+// place is the way in which the manifest names the namespace.
 type place string
 
 const (
@@ -27,18 +27,18 @@ const (
 	other  place = "other"
 )
 
-// matrix are the parts that every cell of the table needs.
+// matrix has what every cell of the table needs.
 type matrix struct {
 	namespace, other string
 	clients          map[user]kubernetes.Interface
 }
 
-// rowUsers are the rows of the table, each for some places.
+// rowUsers returns the rows of the table, each with its places.
 func rowUsers() []user {
 	return []user{viewer, low, editor, admin, root, deployer, guesser, neighbour, agent, nobody}
 }
 
-// block is a block of the table: what is tried, and with the namespace said how.
+// block is a block of the table: a verb, and the place of its namespace.
 type block struct {
 	verb   string
 	places []place
@@ -54,8 +54,8 @@ func blocks() []block {
 	}
 }
 
-// Who may do what by an Application, on a real API server with the shipped
-// roles and policies: the table testdata/authority.txt says it, and nothing here.
+// The table testdata/authority.txt lists who may do what through an Application. This
+// test compares it with a real API server with the shipped roles and policies.
 func TestAuthorityMatrix(t *testing.T) {
 	want, err := os.ReadFile("testdata/authority.txt")
 	kit.Must(t, err)
@@ -77,7 +77,7 @@ func TestAuthorityMatrix(t *testing.T) {
 	m.really(t)
 }
 
-// normalized leaves the legend and the widths of the columns out.
+// normalized removes the legend and the column widths.
 func normalized(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {
@@ -88,7 +88,7 @@ func normalized(table string) string {
 	return strings.Join(lines, "\n")
 }
 
-// newMatrix has root make an Application for each kind that one can be made for.
+// newMatrix creates, as root, an Application for each kind that allows one.
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
 	m := &matrix{namespace: newNamespace(t), other: newNamespace(t), clients: map[user]kubernetes.Interface{}}
@@ -107,7 +107,7 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// base is what every Application of the matrix has.
+// base is the object that every Application of the matrix has.
 func base(k kind) string { return kinds()[0].object("", "base-"+k.column, "1") }
 
 // tabulate tries each cell of a block.
@@ -146,7 +146,7 @@ func (m *matrix) tabulate(t *testing.T, b block) (text string, cells int) {
 	return strings.Join(lines, "\n") + "\n", cells
 }
 
-// short is what the table calls a user.
+// short returns the table's name of a user.
 func short(u user) string {
 	if u == agent {
 		return "agent"
@@ -155,13 +155,13 @@ func short(u user) string {
 }
 
 func (m *matrix) cell(ctx context.Context, b block, u user, k kind, p place) verdict {
-	if k.refused && (b.verb == "remove" || b.verb == "delete") { // it never got in
+	if k.refused && (b.verb == "remove" || b.verb == "delete") { // it was never admitted
 		return notACell
 	}
 	return verdictOf(b.try(m, ctx, u, k, p))
 }
 
-// object is that of a kind, in a place.
+// object returns an object of a kind, in a place.
 func (m *matrix) object(k kind, p place, name, revision string) string {
 	return k.object(map[place]string{absent: "", own: m.namespace, other: m.other}[p], name, revision)
 }
@@ -173,8 +173,8 @@ func (m *matrix) create(ctx context.Context, u user, k kind, p place) error {
 	return applies(made, "object", true, err)
 }
 
-// update changes the object in an Application that root made, or puts it in
-// where root could not have done so.
+// update changes the object in an Application that root made, or adds it where root
+// could not.
 func (m *matrix) update(ctx context.Context, u user, k kind, p place) error {
 	return m.patch(ctx, u, k, true, base(k), m.object(k, p, "held-"+k.column, "2"))
 }
@@ -195,7 +195,8 @@ func (m *matrix) delete(ctx context.Context, u user, k kind, _ place) error {
 	return m.clients[u].CoreV1().ConfigMaps(m.namespace).Delete(ctx, "held-"+k.column, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// applies makes an error of what was admitted without the webhook's work.
+// applies returns an error if an Application was admitted, and its last applied
+// manifest has the object unless wanted, or lacks it if wanted.
 func applies(made *corev1.ConfigMap, name string, want bool, err error) error {
 	if err != nil {
 		return err
@@ -206,14 +207,14 @@ func applies(made *corev1.ConfigMap, name string, want bool, err error) error {
 	return nil
 }
 
-// really does what the table says, for some cells of it, without the dry run:
-// what is admitted is carried out, of the rest nothing is there.
+// really repeats some cells of the table without the dry run: admitted objects are
+// created, and all others do not exist.
 func (m *matrix) really(t *testing.T) {
 	t.Helper()
 	done := 0
 	for _, u := range []user{viewer, low, editor, deployer, root} {
 		for _, k := range kinds()[:7] {
-			if k.column == "secret" { // which agents may not make, as they are shipped
+			if k.column == "secret" { // the shipped agent's rights do not include it
 				continue
 			}
 			done++
@@ -241,7 +242,8 @@ func (m *matrix) really(t *testing.T) {
 	t.Logf("%d cells were really done", done)
 }
 
-// takeAway removes the Deployment from an Application, and then deletes that.
+// takeAway removes the Deployment from an Application, and then deletes the
+// Application.
 func (m *matrix) takeAway(t *testing.T, u user, name string) {
 	t.Helper()
 	deploy, config := kinds()[1], kinds()[0]
@@ -253,13 +255,13 @@ func (m *matrix) takeAway(t *testing.T, u user, name string) {
 	if deleted == admitted {
 		eventuallyGone(t, m.namespace, name)
 	}
-	mustHeal(t, m.namespace, m.beacon(t)) // the agent has had its chance
+	mustHeal(t, m.namespace, m.beacon(t)) // the agent had its chance
 	if want := removed != admitted && deleted != admitted; m.has(t, deploy, name) != want {
 		t.Errorf("%s: removed %s, deleted %s, and the Deployment is there: %t", u, removed, deleted, !want)
 	}
 }
 
-// beacon is an Application whose healing shows that the agent is at work.
+// beacon returns an Application whose repair shows that the agent works.
 func (m *matrix) beacon(t *testing.T) string {
 	t.Helper()
 	if get(t, m.namespace, "web") == nil {
@@ -273,8 +275,8 @@ func (m *matrix) has(t *testing.T, k kind, name string) bool {
 	return root.mustKubectl(t, "", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name") != ""
 }
 
-// A right is asked for as it is now: for one that the user has got there is no
-// delay, and one that was taken away lasts for the ten seconds of the cache.
+// The rights are checked at the time of the request: a granted right works at once, and
+// a revoked one lasts for the ten seconds of the cache.
 func TestARightIsAskedFor(t *testing.T) {
 	namespace := newNamespace(t)
 	create := func() verdict {

@@ -6,8 +6,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Every way to delete an Application works while there is no webhook: the
-// garbage collector, which then has a finalizer to take off, does not meet it.
+// Every way to delete an Application works without the webhook. The garbage collector
+// must remove a finalizer for that, and does not meet the webhook.
 func TestDeletionsWithoutTheWebhook(t *testing.T) {
 	namespace := newNamespace(t)
 	ways := []string{"background", "foreground", "orphan"}

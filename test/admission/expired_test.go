@@ -26,8 +26,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// expired is a webhook whose certificate has expired. That it would admit
-// everything is of no use, as it is never asked.
+// expired is a webhook with an expired certificate. It would admit everything, but the
+// API server never reaches it.
 type expired struct {
 	url         string
 	authority   []byte // PEM
@@ -40,7 +40,7 @@ func startExpired(t *testing.T) *expired {
 	e := &expired{authority: authority}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, MinVersion: tls.VersionTLS12}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // that a handshake fails is what it is for
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes are meant to fail
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			e.connections.Add(1)
@@ -52,8 +52,7 @@ func startExpired(t *testing.T) *expired {
 	return e
 }
 
-// expiredPair is a serving certificate that ceased to be valid an hour ago, of
-// an authority that is valid.
+// expiredPair returns a certificate that expired an hour ago, and its valid authority.
 func expiredPair(t *testing.T) (serving tls.Certificate, authority []byte) {
 	t.Helper()
 	now := time.Now()
@@ -77,9 +76,8 @@ func expiredPair(t *testing.T) (serving tls.Certificate, authority []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caText})
 }
 
-// configure has the API server call the expired webhook too, for the
-// Applications of one namespace: as the shipped configuration says, but for
-// what change changes. It waits until that is so.
+// configure registers the expired webhook too, for the Applications of one namespace:
+// with the shipped configuration after change. It waits until that takes effect.
 func (e *expired) configure(t *testing.T, namespace string, change func(*admissionregistrationv1.MutatingWebhook)) {
 	t.Helper()
 	configurations := hub.AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -112,7 +110,7 @@ func withoutConfiguration(t *testing.T) {
 	kit.Must(t, installed.WaitNotCalled(t.Context()))
 }
 
-// applyAgain restores what was deleted, as an administrator would.
+// applyAgain restores deleted objects, as an administrator would.
 func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
 	t.Helper()
 	kit.Must(t, installed.Apply(ctx))

@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// manifest is what the Applications of these tests create: a Service.
+// manifest is the manifest of these tests' Applications: a Service.
 const manifest = `
 apiVersion: v1
 kind: Service
@@ -29,7 +29,7 @@ spec:
 // manifestOf is [manifest] with a Service of another name.
 func manifestOf(name string) string { return strings.ReplaceAll(manifest, "name: web", "name: "+name) }
 
-// newNamespace makes a namespace for one test, in which the users have their roles.
+// newNamespace creates a namespace for one test, in which the users have their roles.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := hub.NewNamespace(t, "admission")
@@ -62,20 +62,20 @@ func create(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{}))
 }
 
-// patch changes a ConfigMap by a merge patch.
+// patch changes a ConfigMap with a merge patch.
 func patch(t *testing.T, as user, namespace, name, patch string) error {
 	t.Helper()
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}))
 }
 
-// get reads a ConfigMap, or gives nil if there is none.
+// get reads a ConfigMap, or returns nil.
 func get(t *testing.T, namespace, name string) *corev1.ConfigMap {
 	t.Helper()
 	return hub.App(namespace, name).Stored(t)
 }
 
-// service reads a Service, or gives nil if there is none.
+// service reads a Service, or returns nil.
 func service(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	return hub.Get(t, kit.Services, namespace, name)
@@ -88,7 +88,7 @@ func mustHeal(t *testing.T, namespace, name string) {
 	hub.EventuallyField(t, "web", kit.Services, namespace, name, "spec", "selector", "app")
 }
 
-// eventuallyState waits until the agent says so of an Application.
+// eventuallyState waits until the Application's status has this state.
 func eventuallyState(t *testing.T, want application.State, namespace, name string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -103,20 +103,20 @@ func eventuallyState(t *testing.T, want application.State, namespace, name strin
 	})
 }
 
-// eventuallyStatus waits until the agent says anything of an Application.
+// eventuallyStatus waits until the Application has a status.
 func eventuallyStatus(t *testing.T, namespace, name string) {
 	t.Helper()
 	kit.EventuallyTrue(t, "no status of "+name, func() bool { return get(t, namespace, name).Data[application.StatusKey] != "" })
 }
 
-// eventuallyGone waits until a ConfigMap and the Service of its name are no more.
+// eventuallyGone waits until a ConfigMap and the Service of its name do not exist.
 func eventuallyGone(t *testing.T, namespace, name string) {
 	t.Helper()
 	hub.EventuallyGone(t, kit.ConfigMaps, namespace, name)
 	hub.EventuallyGone(t, kit.Services, namespace, name)
 }
 
-// complain fails unless the error has the text; "" is for no error.
+// complain fails unless the error has the text; "" means no error.
 func complain(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -134,8 +134,8 @@ func update(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}))
 }
 
-// change sends an object back as the user would have it. Agents write the status
-// of Applications meanwhile: it is read once more if one did.
+// change edits an object as the user. It reads the object again after a conflict,
+// because agents write the status meanwhile.
 func change(t *testing.T, as user, namespace, name string, how func(*corev1.ConfigMap)) error {
 	t.Helper()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {

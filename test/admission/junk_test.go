@@ -24,8 +24,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. That
-// takes neither memory without bound nor the turn of the API server's requests.
+// Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. Such
+// posts use bounded memory, and do not delay the API server's requests.
 func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
 	kit.Long(t, "many large posts")
 	namespace := newNamespace(t)
@@ -33,8 +33,8 @@ func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
 	target := newTarget(t)
 	t.Run("1,000 posts of junk at once", func(t *testing.T) { postJunk(t, target, namespace) })
 	t.Run("a body without its length is refused", func(t *testing.T) {
-		// Announced only: who still sends what is not read may see the end of the connection
-		// before the answer.
+		// It only announces a body: a client that sends an unread body may see the end of
+		// the connection before the answer.
 		if code := target.announce(t, "Transfer-Encoding: chunked"); code != http.StatusLengthRequired {
 			t.Errorf("answered %d, want %d", code, http.StatusLengthRequired)
 		}
@@ -52,7 +52,7 @@ func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
 	mustHeal(t, namespace, "web")
 }
 
-// target is a replica of the webhook, reached past the API server.
+// target is a replica of the webhook, which the test reaches without the API server.
 type target struct {
 	address string
 	client  *http.Client
@@ -88,8 +88,8 @@ func newTarget(t *testing.T) *target {
 	return found
 }
 
-// stranger is an address that is not the API server's, which the webhook tells from
-// others by where they are.
+// stranger is an address other than the API server's. The webhook distinguishes senders
+// by address.
 func stranger(t *testing.T) net.Addr {
 	t.Helper()
 	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
@@ -102,8 +102,8 @@ func stranger(t *testing.T) net.Addr {
 	return address
 }
 
-// post posts a body as the API server would; code 0 is for a connection that
-// was ended before there was an answer.
+// post posts a body as the API server would. Code 0 means that the connection ended
+// without an answer.
 func (g *target) post(ctx context.Context, body io.Reader) (code int, answer string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+g.address+"/mutate-application", body)
 	if err != nil {
@@ -122,7 +122,7 @@ func (g *target) post(ctx context.Context, body io.Reader) (code int, answer str
 	return response.StatusCode, string(text)
 }
 
-// announce sends the head of a request only, with what it says of the body.
+// announce sends only the head of a request, with its announcement of a body.
 func (g *target) announce(t *testing.T, header string) (code int) {
 	t.Helper()
 	connection := g.dial(t)
@@ -143,8 +143,8 @@ func (g *target) dial(t *testing.T) net.Conn {
 	return connection
 }
 
-// sendSlowly opens more connections than there are turns, announces a body on
-// each, and never sends it: each is ended by the other side.
+// sendSlowly opens more connections than there are turns, announces a body on each, and
+// never sends it. The webhook ends each connection.
 func (g *target) sendSlowly(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
@@ -169,7 +169,7 @@ func (g *target) sendSlowly(t *testing.T) {
 	}
 }
 
-// junk are bodies of mixed sizes: no reviews, and reviews of junk.
+// junk returns bodies of mixed sizes: invalid reviews, and reviews of invalid objects.
 func junk(namespace string) [][]byte {
 	review := func(manifest string) []byte {
 		app := newApplication(namespace, "junk")
@@ -193,7 +193,8 @@ func junk(namespace string) [][]byte {
 	}
 }
 
-// reviewOf is what the API server would post if the user created the object.
+// reviewOf returns the review that the API server would post if the user created the
+// object.
 func reviewOf(u user, object any) []byte {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -211,7 +212,7 @@ func reviewOf(u user, object any) []byte {
 	return text
 }
 
-// postJunk posts a thousand times at once, while Applications are admitted.
+// postJunk posts a thousand requests at once, while Applications are admitted.
 func postJunk(t *testing.T, g *target, namespace string) {
 	t.Helper()
 	bodies := junk(namespace)
@@ -240,8 +241,8 @@ func postJunk(t *testing.T, g *target, namespace string) {
 	}
 }
 
-// peakMemory is the most that a process had in memory, in bytes. Where the system
-// does not tell, it is not known, and said so.
+// peakMemory returns the most memory that a process had, in bytes. It is unknown on
+// systems that do not report it, and the log has that.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -255,8 +256,8 @@ func peakMemory(t *testing.T, pid int) int {
 	return kilobytes << 10
 }
 
-// reviewByHand posts a review that names a user: the answer is about the rights
-// that the manifest asks for, and says nothing else of anybody.
+// reviewByHand posts a review that names a user. The answer reveals only whether the
+// user has the rights that the manifest needs.
 func reviewByHand(t *testing.T, g *target, namespace string) {
 	t.Helper()
 	for _, u := range []user{low, root} {

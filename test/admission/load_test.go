@@ -15,14 +15,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// tally is what became of many requests, by several workers.
+// tally counts the outcomes of many requests, of several workers.
 type tally struct {
 	mu       sync.Mutex
 	took     []time.Duration
 	failures []error
 }
 
-// count does something and remembers how it went.
+// count calls do, and records its outcome.
 func (a *tally) count(do func() error) {
 	begin := time.Now()
 	err := do()
@@ -53,7 +53,7 @@ func (a *tally) check(t *testing.T, name string) {
 	}
 }
 
-// at gives a percentile.
+// at returns a percentile.
 func (a *tally) at(percent int) time.Duration {
 	if len(a.took) == 0 {
 		return 0
@@ -70,15 +70,15 @@ func parallel(workers int, work func(worker int)) {
 	all.Wait()
 }
 
-// writePlain creates, updates, patches and deletes ConfigMaps that are no
-// Applications: four writes for each round, as low, who may do nothing else.
+// writePlain creates, updates, patches and deletes ConfigMaps that are no Applications:
+// four writes for each round, as low, who may do nothing else.
 func writePlain(t *testing.T, writes *tally, namespace string, workers, rounds int) {
 	t.Helper()
 	client := low.client(t).CoreV1().ConfigMaps(namespace)
 	parallel(workers, func(worker int) {
 		for round := range rounds {
-			// Every other one has annotations: a condition that cannot cope with
-			// either kind would show.
+			// Half of them have annotations, so that a condition that fails for either
+			// half would show.
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("plain-%d-%d", worker, round)}}
 			if round%2 == 0 {
 				cm.Annotations = map[string]string{"example.com/note": "x"}
@@ -95,8 +95,8 @@ func writePlain(t *testing.T, writes *tally, namespace string, workers, rounds i
 	})
 }
 
-// during runs work in the background while do runs, again and again until do
-// has ended, at least once.
+// during runs work in the background while do runs, repeatedly until do has ended, and
+// at least once.
 func during(ctx context.Context, work func(ctx context.Context), do func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup

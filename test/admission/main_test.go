@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What all tests share. The installation is cluster-wide, so that the cluster is of this
-// suite alone.
+// What all tests share. No other suite uses this cluster, because the installation is
+// cluster-wide.
 var (
 	hub       *kit.Plane
 	installed *installation.Installation
@@ -22,8 +22,9 @@ func TestMain(m *testing.M) {
 		Name:  "admission",
 		Start: start,
 		Logs:  func() []string { return installed.Logs() },
-		// A server that ends waits five seconds for unused connections, and the API server
-		// keeps such: close them, or the webhook seems to hang.
+		// At its end, a server waits five seconds for unused connections, and the API
+		// server keeps such connections. They are closed, or the webhook would seem to
+		// hang.
 		Check: func(context.Context) error { return installed.RefuseWebhook() },
 		Stop:  func() error { return hub.Stop() },
 	}.Main(m)
@@ -35,7 +36,7 @@ func start(ctx context.Context) (err error) {
 	}
 	installed, err = installation.InstallWith(ctx, hub.Cluster, installation.Options{
 		Replicas:    2,
-		WebhookArgs: []string{"--ca-overlap=5s"}, // one API server takes a CA in within a second
+		WebhookArgs: []string{"--ca-overlap=5s"}, // a single API server reads a CA within a second
 	}, os.Stderr)
 	if err != nil {
 		return err

@@ -15,13 +15,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// notCalled is what users read when the webhook cannot be reached.
+// notCalled is the message for users when the webhook cannot be reached.
 const notCalled = `failed calling webhook "application.krake.dev": failed to call webhook: ` +
 	`Post "https://krake-webhook.krake-system.svc:`
 
-// killWebhook kills all replicas, which are started again when the test ends,
-// and waits until the API server sees it: a connection that it kept may end
-// with another error.
+// killWebhook kills all replicas, which are started again when the test ends. It waits
+// until the API server notices: a cached connection may end with another error.
 func killWebhook(t *testing.T) {
 	t.Helper()
 	kit.Must(t, installed.KillWebhook())
@@ -29,7 +28,7 @@ func killWebhook(t *testing.T) {
 	eventuallyRefused(t)
 }
 
-// eventuallyRefused waits until Applications are refused because nobody listens.
+// eventuallyRefused waits until Applications are refused because no webhook listens.
 func eventuallyRefused(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -48,9 +47,9 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// Threat A17 of the security specification: while the webhook is down the cluster lives on, and Applications
-// too. They cannot be changed, and their status cannot be forged, but their agent carries
-// them out, and they can be deleted.
+// Threat A17 of the security specification: while the webhook is down, the cluster and its Applications
+// continue. Applications cannot be changed, and their status cannot be forged, but their agent carries them
+// out, and they can be deleted.
 func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	kit.Long(t, "rotations of the CA")
 	namespace, doomed := newNamespace(t), newNamespace(t)
@@ -96,7 +95,7 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	})
 }
 
-// cannotBeWritten: neither a new Application nor the one named web.
+// cannotBeWritten: neither a new Application nor the Application web can be written.
 func cannotBeWritten(t *testing.T, namespace string) {
 	t.Helper()
 	stored := get(t, namespace, "web")
@@ -123,8 +122,8 @@ func cannotBeWritten(t *testing.T, namespace string) {
 	}
 }
 
-// cannotBeForged: whoever tries to write what only webhook and agents write is
-// refused, and nothing of it is stored.
+// cannotBeForged: a user who writes keys of the webhook or the agents is refused, and
+// nothing is stored.
 func cannotBeForged(t *testing.T, namespace string) {
 	t.Helper()
 	before := get(t, namespace, "web")
@@ -160,7 +159,7 @@ func cannotBeForged(t *testing.T, namespace string) {
 	}
 }
 
-// Threat A18 of the security specification: a webhook that hangs holds up the writes of Applications until
+// Threat A18 of the security specification: a webhook that hangs delays the writes of Applications until
 // the timeout of five seconds, and nothing else.
 func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	kit.Long(t, "the webhook hangs until its timeout")
@@ -208,8 +207,8 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	}
 }
 
-// callsOfWebhook is how often the API server has called the webhook so far, by
-// its own count. Those that it is about are in it when they have been answered.
+// callsOfWebhook returns the API server's count of its calls of the webhook. It
+// includes only answered calls.
 func callsOfWebhook(t *testing.T) int {
 	t.Helper()
 	text, err := hub.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -228,15 +227,15 @@ func callsOfWebhook(t *testing.T) int {
 	return calls
 }
 
-// hangWebhook has the webhook hang until the test ends.
+// hangWebhook lets the webhook hang until the test ends.
 func hangWebhook(t *testing.T) {
 	t.Helper()
 	kit.Must(t, installed.HangWebhook())
 	t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
 }
 
-// Threat A20 of the security specification: the webhook needs nothing that it blocks. With its configuration
-// in place, and all replicas down, it starts without help.
+// Threat A20 of the security specification: the webhook depends on nothing that it blocks. With its
+// configuration in place, and all replicas down, it starts without help.
 func TestWebhookStartsWithoutItself(t *testing.T) {
 	namespace := newNamespace(t)
 	t.Run("a cold start", func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// More users than [newNamespace] binds: see [bindMore].
+// These users exist in addition to those of [newNamespace]: see [bindMore].
 const (
 	deployer  user = "deployer"  // may write ConfigMaps and Deployments, but no Services
 	guesser   user = "guesser"   // may write ConfigMaps, and widgets.far.example.com, which the hub does not know
@@ -25,17 +25,17 @@ const (
 	agent     user = "system:serviceaccount:krake-agents:local"
 )
 
-// allVerbs are those by which objects are written and read.
+// allVerbs returns the verbs that write and read objects.
 func allVerbs() []string {
 	return []string{"create", "get", "list", "watch", "update", "patch", "delete"}
 }
 
-// everyConfigMap is the right to do everything with ConfigMaps.
+// everyConfigMap is the right to all verbs on ConfigMaps.
 func everyConfigMap() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs()}
 }
 
-// bindMore gives their roles to the users that only tests of authority have.
+// bindMore binds the roles of the users that only tests of authority have.
 func bindMore(t *testing.T, namespace, other string) {
 	t.Helper()
 	grant(t, deployer, namespace, everyConfigMap(),
@@ -48,7 +48,7 @@ func bindMore(t *testing.T, namespace, other string) {
 	})
 }
 
-// grant makes a role of the user's name, with these rules, and binds it.
+// grant creates a role with the user's name and these rules, and binds it.
 func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: string(u)}, Rules: rules}
@@ -66,19 +66,19 @@ func bind(t *testing.T, u user, namespace, kind, role string) {
 	kit.Must(t, err)
 }
 
-// kind is a kind of object that a manifest may ask for.
+// kind is a kind of object that a manifest may have.
 type kind struct {
-	column     string // of the table, as kubectl abbreviates it
-	resource   string // with its group, as the API server has it
+	column     string // in the table, as kubectl abbreviates it
+	resource   string // with its group, as in the API
 	apiVersion string
 	kind       string
 	rest       string // of the object, in YAML's flow style, with a leading comma
-	refused    bool   // to every Application: it reaches further than that
+	refused    bool   // in every Application: its reach is too wide
 }
 
 const pods = `selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}`
 
-// kinds are the columns of the table.
+// kinds returns the columns of the table.
 func kinds() []kind {
 	return []kind{
 		{"cm", "configmaps", "v1", "ConfigMap", `, data: {a: "1"}`, false},
@@ -109,7 +109,7 @@ func kinds() []kind {
 	}
 }
 
-// object is an object of the kind as a manifest has it; the namespace may be empty.
+// object returns an object of the kind as in a manifest; the namespace may be empty.
 func (k kind) object(namespace, name, revision string) string {
 	if namespace != "" {
 		namespace = ", namespace: " + namespace
@@ -118,7 +118,7 @@ func (k kind) object(namespace, name, revision string) string {
 		k.apiVersion, k.kind, name, namespace, revision, k.rest)
 }
 
-// stage has two kinds that the hub knows: one is namespaced, the other is not.
+// stage defines two kinds for the hub: one is namespaced, the other is not.
 const stage = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -139,7 +139,7 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
-// makeKinds has the hub know the kinds of the stage.
+// makeKinds defines the kinds of the stage on the hub.
 func makeKinds(t *testing.T) {
 	t.Helper()
 	for _, arguments := range [][]string{
@@ -149,14 +149,14 @@ func makeKinds(t *testing.T) {
 	}
 }
 
-// withManifest is an Application whose manifest has these objects.
+// withManifest returns an Application whose manifest has these objects.
 func withManifest(namespace, name string, objects ...string) *corev1.ConfigMap {
 	app := newApplication(namespace, name)
 	app.Data[application.ManifestKey] = strings.Join(objects, "---\n")
 	return app
 }
 
-// manifestPatch is a merge patch that replaces the manifest.
+// manifestPatch returns a merge patch that replaces the manifest.
 func manifestPatch(objects ...string) string {
 	text, err := json.Marshal(map[string]any{"data": map[string]string{application.ManifestKey: strings.Join(objects, "---\n")}})
 	if err != nil {
@@ -173,21 +173,21 @@ func judge(t *testing.T, what string, want verdict, err error) {
 	}
 }
 
-// verdict is what became of a request, and who decided so.
+// verdict is the outcome of a request, with the component that decided.
 type verdict string
 
 const (
 	admitted       verdict = "A"
 	noConfigMaps   verdict = "F" // the API server: the user may not write ConfigMaps
-	noRights       verdict = "R" // the webhook: the user may not do what the Application would
+	noRights       verdict = "R" // the webhook: the user lacks the rights that the Application needs
 	confined       verdict = "C" // the webhook: no Application may do it
 	deniedByPolicy verdict = "P"
-	invalidText    verdict = "I" // the webhook: wrong for another reason
+	invalidText    verdict = "I" // the webhook: invalid for another reason
 	notACell       verdict = "."
 )
 
-// verdictOf tells who refused, by what the user reads. What fits nothing is
-// given as it is.
+// verdictOf returns the component that refused, from the message. Other messages are
+// returned unchanged.
 func verdictOf(err error) verdict {
 	text := errorText(err)
 	has := func(part string) bool { return strings.Contains(text, part) }
@@ -200,7 +200,7 @@ func verdictOf(err error) verdict {
 		return deniedByPolicy
 	case apierrors.IsForbidden(err) && has("cannot") && has(`resource "configmaps" in API group ""`):
 		return noConfigMaps
-	case apierrors.IsInvalid(err) && (has("an Application creates objects in its own namespace only") || has("hands out its own rights")):
+	case apierrors.IsInvalid(err) && (has("an Application creates objects in its own namespace only") || has("grants its own rights")):
 		return confined
 	case apierrors.IsInvalid(err):
 		return invalidText
@@ -219,7 +219,7 @@ func try(t *testing.T, as user, how types.PatchType, namespace, name, patch stri
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, how, []byte(patch), options))
 }
 
-// can tells if RBAC allows something to the user. The resource is named with its
+// can reports whether RBAC allows a request of the user. The resource is named with its
 // API group.
 func (u user) can(verb, resource, namespace string) bool {
 	answer, err := u.kubectl("", "--namespace", namespace, "auth", "can-i", verb, resource)

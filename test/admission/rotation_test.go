@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// pairRotations and authorityRotations are as many as the requirement says.
+	// pairRotations and authorityRotations are the numbers in the requirement.
 	pairRotations      = 20
 	authorityRotations = 5
 
@@ -27,7 +27,7 @@ const (
 )
 
 // Threat A19 of the security specification: the pair is replaced twenty times, and the CA five times, while
-// Applications are created and changed all the time: none of these requests fails.
+// Applications are continuously created and changed: none of these requests fails.
 func TestRotationFailsNoRequest(t *testing.T) {
 	kit.Long(t, "an outage of each kind")
 	namespace := newNamespace(t)
@@ -47,8 +47,8 @@ func TestRotationFailsNoRequest(t *testing.T) {
 		handshakeAfresh(t, &afresh, namespace)
 	}
 	for range authorityRotations {
-		// From before the change until after it: what matters is the moment
-		// between what is served and what is trusted.
+		// It runs from before the change until after it, because the served and the
+		// trusted certificates differ only for a moment.
 		during(t.Context(), func(context.Context) { handshakeAfresh(t, &afresh, namespace) }, func() {
 			seen.rotate(t, "ca.key", func(before, now *x509.Certificate) bool {
 				return !bytes.Equal(now.AuthorityKeyId, before.AuthorityKeyId)
@@ -70,7 +70,7 @@ func TestRotationFailsNoRequest(t *testing.T) {
 	}
 }
 
-// rotation is what each replica has served, by its address.
+// rotation has the certificates that each replica has served, by address.
 type rotation struct {
 	pairs, authorities map[string]map[string]bool
 }
@@ -87,8 +87,8 @@ func watchRotation(t *testing.T) *rotation {
 	return r
 }
 
-// rotate asks for a new certificate as an administrator does, by removing a key
-// from the Secret, and waits until all replicas serve what is new.
+// rotate requests a new certificate as an administrator does: it removes a key from the
+// Secret. It waits until all replicas serve the new one.
 func (r *rotation) rotate(t *testing.T, key string, isNew func(before, now *x509.Certificate) bool) {
 	t.Helper()
 	before := map[string]*x509.Certificate{}
@@ -109,7 +109,7 @@ func (r *rotation) rotate(t *testing.T, key string, isNew func(before, now *x509
 	}
 }
 
-// check fails if a replica has served fewer certificates than were asked for.
+// check fails if a replica has served fewer certificates than were requested.
 func (r *rotation) check(t *testing.T) {
 	t.Helper()
 	for address := range r.pairs {
@@ -121,8 +121,8 @@ func (r *rotation) check(t *testing.T) {
 	}
 }
 
-// serving is the certificate of a replica, which who trusts the configuration's
-// CAs has to trust.
+// serving returns the certificate of a replica, which must verify with the
+// configuration's CAs.
 func serving(t *testing.T, address string) *x509.Certificate {
 	t.Helper()
 	dialer := &tls.Dialer{Config: &tls.Config{
@@ -147,11 +147,11 @@ func serving(t *testing.T, address string) *x509.Certificate {
 	return leaf
 }
 
-// pace is the pause of who creates load: it is to be constant, not the most
-// that the machine can do.
+// pace is the pause between requests, so that the load is constant, and below the
+// machine's limit.
 const pace = 20 * time.Millisecond
 
-// admitDryRuns creates and updates Applications all the time, without storing them.
+// admitDryRuns continuously creates and updates Applications as dry runs.
 func admitDryRuns(ctx context.Context, t *testing.T, admissions *tally, namespace string, worker int) {
 	t.Helper()
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
@@ -184,12 +184,12 @@ func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace s
 	}
 }
 
-// handshakeAfresh makes the API server open connections: it would go on with
-// those that it has, and never see a new certificate. So many requests are held
-// back for a moment that it needs more than it keeps.
+// handshakeAfresh makes the API server open new connections: with its open ones, it
+// would never see a new certificate. It delays so many requests at once that the server
+// needs more connections than it keeps.
 func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 	t.Helper()
-	const requests, patience = 40, time.Second // far less than the webhook's timeout
+	const requests, patience = 40, time.Second // far below the webhook's timeout
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	before := installed.Connections()
 	opened := func() bool { return installed.Connections() > before }

@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// dangerous are objects that whoever may write ConfigMaps would rule the cluster
-// by, or a namespace, if the agent made them. NAME is replaced.
+// dangerous returns objects that would let any user who may write ConfigMaps control
+// the cluster, or a namespace, if the agent created them. NAME is replaced.
 func dangerous() []string {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	const registration = "admissionregistration.k8s.io/v1"
@@ -49,8 +49,8 @@ func dangerous() []string {
 	}
 }
 
-// refusalBy tells by which of its locks the agent does without an object: of the
-// kinds that it cannot refuse by themselves it may write none.
+// refusalBy returns the reason why the agent does not create an object. It has no
+// rights on the kinds that it cannot refuse itself.
 func refusalBy(object string) (reason string) {
 	for _, kind := range []string{"ResourceQuota", "LimitRange"} {
 		if strings.Contains(object, "kind: "+kind+", metadata") {
@@ -60,7 +60,7 @@ func refusalBy(object string) (reason string) {
 	return "Refused"
 }
 
-// mayWrite are the resources that the agent may write, as it is shipped.
+// mayWrite returns the resources that the shipped agent may write.
 func mayWrite() []string {
 	return []string{
 		"configmaps", "persistentvolumeclaims", "serviceaccounts", "services", "daemonsets", "deployments", "statefulsets",
@@ -68,9 +68,9 @@ func mayWrite() []string {
 	}
 }
 
-// onlyAllowedWrites fails if the agent has tried to write anything, since the
-// offset, but its Lease, and in namespaces of these tests Events and what it may
-// write. Earlier tests leave namespaces that are just being deleted.
+// onlyAllowedWrites fails if the agent has tried to write, since the mark, anything
+// except its Lease, Events, and allowed objects in namespaces of these tests. Earlier
+// tests leave namespaces that are being deleted.
 func onlyAllowedWrites(t *testing.T, since kit.Mark) {
 	t.Helper()
 	writes := 0
@@ -87,14 +87,15 @@ func onlyAllowedWrites(t *testing.T, since kit.Mark) {
 	t.Logf("%d writes of the agent were looked at", writes)
 }
 
-// danger is an Application with one of the dangerous objects, by the user's name.
+// danger returns an Application with one of the dangerous objects, named after the
+// user.
 func danger(namespace string, i int, u user) *corev1.ConfigMap {
 	name := fmt.Sprintf("danger-%d-%s", i, u)
 	return withManifest(namespace, name, strings.ReplaceAll(dangerous()[i], "NAME", name))
 }
 
 // Threat A1 of the security specification: a user who may write ConfigMaps, or has edit, gets no object
-// that would grant more rights: the webhook refuses. Past the webhook, the agent does.
+// that would grant more rights: the webhook refuses. If the webhook is bypassed, the agent does.
 func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -122,7 +123,7 @@ func dangerByWebhook(t *testing.T, namespace string) {
 	for i := range dangerous() {
 		for _, u := range []user{low, editor, root} {
 			if u == root && refusalBy(dangerous()[i]) == "Forbidden" {
-				continue // who may do everything may ask for these
+				continue // a user with all rights may request these
 			}
 			app := danger(namespace, i, u)
 			v := verdictOf(create(t, u, app))
@@ -149,7 +150,8 @@ func dangerByAgent(t *testing.T, namespace string) {
 	applyAgain(t, t.Context())
 }
 
-// escapes are manifests that name another namespace, openly and not. OTHER is it.
+// escapes returns manifests that name another namespace, openly or hidden. OTHER stands
+// for it.
 func escapes() map[string]string {
 	const cm = "{apiVersion: v1, kind: ConfigMap, metadata: {name: escape, namespace: OTHER}}"
 	return map[string]string{
@@ -201,8 +203,8 @@ func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	}
 }
 
-// randomManifests has root, who may do everything, create Applications with all
-// kinds of objects and of namespaces. What the agent wrote, the audit log tells.
+// randomManifests creates, as root with all rights, Applications with all kinds of
+// objects and namespaces. The audit log has what the agent wrote.
 func randomManifests(t *testing.T, namespace, victim string) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -215,7 +217,8 @@ func randomManifests(t *testing.T, namespace, victim string) {
 		var objects []string
 		for j := range 1 + chance.IntN(3) {
 			k := kinds()[chance.IntN(len(kinds()))]
-			// Odd namespaces now and then, or nothing would ever be admitted.
+			// Odd namespaces are rare, because otherwise no Application would ever be
+			// admitted.
 			where := namespaces[chance.IntN(2)]
 			if chance.IntN(3) == 0 {
 				where = namespaces[chance.IntN(len(namespaces))]
@@ -235,8 +238,8 @@ func randomManifests(t *testing.T, namespace, victim string) {
 	eventuallyStatus(t, namespace, last)
 }
 
-// Threat A3 of the security specification: a user who may write ConfigMaps only gains nothing. What an
-// Application does, its user may do without it. RBAC itself is the oracle.
+// Threat A3 of the security specification: a user who may write only ConfigMaps gains nothing. The
+// user could do everything that the Application does without it. RBAC itself is the oracle.
 func TestApplicationDoesNothingThatItsUserMayNot(t *testing.T) {
 	kit.Long(t, "a large table")
 	namespace := newNamespace(t)
@@ -264,7 +267,7 @@ func TestApplicationDoesNothingThatItsUserMayNot(t *testing.T) {
 	t.Run("a second user does not ride on the first one's rights", func(t *testing.T) { secondUser(t, namespace) })
 }
 
-// secondUser has low change the Application of somebody who may edit.
+// secondUser changes, as low, the Application of a user with the role edit.
 func secondUser(t *testing.T, namespace string) {
 	t.Helper()
 	mustRun(t, namespace, "web")
@@ -294,8 +297,8 @@ func secondUser(t *testing.T, namespace string) {
 	judge(t, "edit changes the spec", admitted, patch(t, editor, namespace, "web", otherPort))
 }
 
-// Threat A4 of the security specification: Pods that reach into the node are the business of Pod Security in
-// their namespace: the user is warned, and the refusal is reported.
+// Threat A4 of the security specification: Pod Security in the namespace decides about Pods that reach into
+// the node: the user is warned, and the refusal is reported.
 func TestPodsThatReachIntoTheNodeAreWarnedOf(t *testing.T) {
 	namespace := newNamespace(t)
 	root.mustKubectl(t, "", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
@@ -360,7 +363,7 @@ func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	}
 }
 
-// forgedData is what users would like to be believed.
+// forgedData are false entries that a user could try.
 func forgedData() map[string]string {
 	const victim = `[{"apiVersion":"v1","kind":"Service","name":"victim"}]`
 	return map[string]string{
@@ -394,7 +397,7 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 		return app
 	}
 	data := string(kit.JSON(t, map[string]any{"data": forgedData(), "metadata": map[string]any{"labels": forged.Labels}}))
-	// byPatch is of an Application that runs.
+	// byPatch patches an Application that runs.
 	byPatch := func(u user, how types.PatchType, patch func(namespace string) string) func(*testing.T, string) error {
 		return func(t *testing.T, namespace string) error {
 			t.Helper()
@@ -462,8 +465,8 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 	}
 }
 
-// settled is what matters of the Application web when its agent has nothing left
-// to do, without what is another for each.
+// settled returns the Application web once its agent has no more work, without the
+// fields that differ between Applications.
 func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	mustHeal(t, namespace, "web")
@@ -481,7 +484,8 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 	}
-	// The API server chooses the addresses, and the drift of mustHeal may be told by now.
+	// The API server chooses the addresses, and the history may have the drift of
+	// mustHeal.
 	for name := range status.Services {
 		status.Services[name] = "ADDRESS"
 	}
@@ -493,8 +497,8 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	}
 }
 
-// Threat A15 of the security specification: an Application stays one until it is deleted. To strip the
-// annotation, or to set another format, orphans nothing.
+// Threat A15 of the security specification: an Application stays one until it is deleted. Neither the
+// removal of the annotation nor another format orphans an object.
 func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -522,7 +526,7 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 			judge(t, fmt.Sprintf("%s, by %s", name, u), invalidText, strip(u))
 		}
 	}
-	// Whoever applied it and then leaves the annotation out removes it.
+	// A user who applied the annotation removes it by applying without it.
 	mine := newApplication(namespace, "applied")
 	judge(t, "server-side apply, annotated", admitted, try(t, editor, types.ApplyPatchType, namespace, "applied", kit.YAML(t, mine)))
 	mine.Annotations = nil
@@ -533,8 +537,8 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	mustHeal(t, namespace, "web")
 }
 
-// Threat A22 of the security specification: a dry run goes through all of admission, and leaves nothing
-// behind: neither in the store nor by the agent.
+// Threat A22 of the security specification: a dry run passes all of admission, and leaves nothing
+// behind: neither in the store nor through the agent.
 func TestDryRunLeavesNothingBehind(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")

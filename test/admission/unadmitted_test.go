@@ -11,12 +11,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// policy is what the refusals of the policy have in common.
+// policy begins all refusals of the policy.
 const policy = "ValidatingAdmissionPolicy 'krake-application'"
 
-// Threat A11 of the security specification: an administrator deletes the webhook's configuration. What is then
-// created as an Application has no authority: no agent acts on it, and its
-// status cannot be forged. When the configuration is back, any edit admits it.
+// Threat A11 of the security specification: an administrator deletes the webhook's configuration. An
+// Application that is created then has no authority: no agent acts on it, and its status cannot be forged.
+// When the configuration is back, any edit admits it.
 func TestUnadmittedApplicationIsNotCarriedOut(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -59,7 +59,7 @@ func TestUnadmittedApplicationIsNotCarriedOut(t *testing.T) {
 	})
 }
 
-// forgeries are what users may never bring, by what it is called.
+// forgeries are changes that users may never make, by name.
 func forgeries() map[string]func(cm *corev1.ConfigMap) {
 	data := func(key string) func(*corev1.ConfigMap) {
 		return func(cm *corev1.ConfigMap) { cm.Data[key] = "[]" }
@@ -83,9 +83,9 @@ func forgeries() map[string]func(cm *corev1.ConfigMap) {
 	}
 }
 
-// notActedUpon fails if anybody but the user has had to do with an Application.
-// That the agent had its chance is seen from its healing something else, later:
-// the Application web of the same namespace.
+// notActedUpon fails if any client except the user has changed an Application. Another
+// Application of the same namespace, web, is repaired later: this shows that the agent
+// had its chance.
 func notActedUpon(t *testing.T, namespace, name string) {
 	t.Helper()
 	mustHeal(t, namespace, "web")

@@ -15,10 +15,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// user is somebody who asks the API server for something.
+// user is a user of the API server.
 type user string
 
-// The users, named after the role that [newNamespace] binds them to in each
+// The users are named after the role that [newNamespace] binds them to in each
 // namespace; root is bound to cluster-admin.
 const (
 	viewer user = "view"
@@ -28,7 +28,7 @@ const (
 	root   user = "root"
 )
 
-// bindClusterAdmin makes root what the name says.
+// bindClusterAdmin binds root to cluster-admin.
 func bindClusterAdmin(ctx context.Context) error {
 	_, err := hub.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: string(root)},
@@ -41,8 +41,8 @@ func bindClusterAdmin(ctx context.Context) error {
 	return nil
 }
 
-// bindUsers gives the users their roles in a namespace. The API server takes
-// the bindings in one after the other, low's as the last.
+// bindUsers binds the users to their roles in a namespace. The API server processes the
+// bindings in order, with low's as the last.
 func bindUsers(t *testing.T, namespace string) {
 	t.Helper()
 	for _, u := range []user{viewer, editor, admin} {
@@ -56,7 +56,7 @@ func (u user) subject() rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: string(u)}
 }
 
-// client asks as the user, with no limit of requests.
+// client returns a client of the user, without a rate limit.
 func (u user) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config := hub.RESTConfig()
@@ -66,14 +66,13 @@ func (u user) client(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// kubectl runs kubectl as the user, with an input, and gives what it printed to
-// both outputs.
+// kubectl runs kubectl as the user, with an input, and returns its stdout and stderr.
 func (u user) kubectl(input string, arguments ...string) (string, error) {
 	arguments = append([]string{"--as", string(u), "--as-group", "system:authenticated"}, arguments...)
 	return kit.TryKubectl(context.Background(), hub.Cluster, input, arguments...)
 }
 
-// mustKubectl is [user.kubectl] where that must not fail.
+// mustKubectl is [user.kubectl] for a command that must succeed.
 func (u user) mustKubectl(t *testing.T, input string, arguments ...string) string {
 	t.Helper()
 	text, err := u.kubectl(input, arguments...)
@@ -83,7 +82,7 @@ func (u user) mustKubectl(t *testing.T, input string, arguments ...string) strin
 	return text
 }
 
-// may tells if RBAC allows something to the user.
+// may reports whether RBAC allows a request of the user.
 func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -94,7 +93,7 @@ func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 	return answer.Status.Allowed
 }
 
-// The users may what their names say, or every other test would show something else.
+// The users have the rights of their names; other tests depend on that.
 func TestUsers(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, c := range []struct {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// customResourceDefinition is the manifest of a large definition: sections of the same
-// fields, each in several forms, as generated ones look.
+// customResourceDefinition is the manifest of a large definition: sections with the
+// same fields, each in several forms, as in generated definitions.
 func customResourceDefinition(t testing.TB) object {
 	t.Helper()
 	definition := decoded(t, []byte(definitionText))
@@ -19,7 +19,7 @@ func customResourceDefinition(t testing.TB) object {
 	return definition
 }
 
-// openAPISchema is the schema that the definition has for its only version.
+// openAPISchema returns the schema of the definition's only version.
 func openAPISchema(definition object) object {
 	return at(at(definition, "spec")["versions"].([]any)[0].(object), "schema", "openAPIV3Schema")
 }
@@ -54,7 +54,7 @@ spec:
               ready: {type: string, description: Whether the database takes connections.}
 `
 
-// sectionText is a section of the schema. Its targets are a list whose elements have keys.
+// sectionText is a section of the schema. Its targets are a list with keys.
 const sectionText = `type: object
 description: The settings of the NAME. DEFAULT
 required: [enabled, schedule]
@@ -102,7 +102,7 @@ properties:
           topic: {type: string, description: What it is about.}
 `
 
-// acceptance is what a server adds to the definition.
+// acceptance has the fields that a server adds to the definition.
 const acceptance = `spec:
   conversion: {strategy: None}
   names: {listKind: DatabaseList, singular: database}

@@ -1,16 +1,16 @@
-// Package bench measures the pure engine, pkg/schema, beside others that
-// compare the same objects in the same run:
+// Package bench compares the pure engine, pkg/schema, with others on the same objects in the
+// same run:
 //
 //	cd test/bench && go test -bench . -count 6 > bench.txt
 //	go run golang.org/x/perf/cmd/benchstat@latest -row "/op /object" -col /engine bench.txt
 //
-// That takes six minutes, and the first time some more for the build: one of the
-// others needs much of Kubernetes, for which this is a module of its own.
+// That takes six minutes, and longer the first time, for the build. One of the other engines
+// needs much of Kubernetes; therefore this is a separate module.
 //
-// Objects: a Deployment of 200 lines of YAML, a CustomResourceDefinition of
-// 2,000 lines and a ConfigMap with 200 KiB of data, each as a manifest and as a
-// server returns it. No two objects share the memory of their strings, so that
-// equal strings have to be read to be found equal, as after a decoder.
+// The objects are a Deployment of 200 lines of YAML, a CustomResourceDefinition of 2,000
+// lines, and a ConfigMap with 200 KiB of data. Each is a manifest, and an object that a
+// server returned. No two objects share the memory of their strings, so that engines must
+// read them to compare them, as after decoding.
 //
 // Operations:
 //
@@ -23,7 +23,7 @@
 //	refine         add to a schema what is known of the type, once for each desired state
 //	convert        give the live object its type
 //
-// Engines, which do not all do the same:
+// The engines differ in what they do:
 //
 //	krake               pkg/schema: manifest and live object, under the default schema
 //	krake-refined       the same, with the keys of lists and the forms that the server
@@ -39,6 +39,6 @@
 //	                    In it, the versions of a CustomResourceDefinition are one value
 //	smd-typed+convert   the same, with the conversion of the live object
 //
-// deepequal and smd-typed get a copy of the live object, because beside the
-// manifest they would report every field that the server has added.
+// deepequal and smd-typed compare with a copy of the live object, because with the manifest
+// they would report every field that the server has added.
 package bench

@@ -24,8 +24,8 @@ const (
 // measurement is one figure: an operation of an engine on a subject.
 type measurement struct {
 	operation, engine string
-	// run does it once and counts what it gave: differences, operations of a
-	// patch, schemas or objects. That has to be want, or the figure is worth nothing.
+	// run runs the operation once and counts its results: differences, operations of a
+	// patch, schemas or objects. The count must be want, or the figure is invalid.
 	run  func() (int, error)
 	want int
 }
@@ -71,8 +71,8 @@ func krake(t testing.TB, s subject) []measurement {
 	}
 }
 
-// argoCD takes the way that diff.Diff takes by default, without the options for
-// server-side apply and without ignored fields.
+// argoCD calls diff.Diff with its defaults, without the options for server-side apply
+// and without ignored fields.
 func argoCD(_ testing.TB, s subject) []measurement {
 	comparing := func(live object) func() (int, error) {
 		return func() (int, error) {
@@ -148,7 +148,7 @@ func differencesOf(live, wanted *typed.TypedValue) (int, error) {
 	return found.Added.Size() + found.Modified.Size() + found.Removed.Size(), nil
 }
 
-// count is for engines that only tell whether there is something.
+// count is for engines that only report whether there is a difference.
 func count(found bool) int {
 	if found {
 		return 1

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Each engine finds what is there, or its figure is that of something else.
+// Each engine finds the planted differences, or its figure is invalid.
 func TestEnginesFindWhatTheyShould(t *testing.T) {
 	for _, s := range subjects(t) {
 		for _, m := range measurements(t, s) {
@@ -24,7 +24,7 @@ func TestEnginesFindWhatTheyShould(t *testing.T) {
 	}
 }
 
-// Two of the engines only tell that there is a difference, not how many.
+// Two of the engines only report that there is a difference, and no count.
 func TestOneDriftIsOneDifference(t *testing.T) {
 	for _, s := range subjects(t) {
 		if got := differences(s.live, copied(t, s.live)); got != 0 {
@@ -96,7 +96,7 @@ func unmarshalled(t *testing.T, text []byte) any {
 	return value
 }
 
-// differences counts the plain values that are not the same in both.
+// differences counts the scalar values that differ.
 func differences(a, b any) int {
 	found := 0
 	switch a := a.(type) {
@@ -128,7 +128,7 @@ func element(items []any, i int) any {
 	return nil
 }
 
-// placesOf finds where the strings of a value lie. Those of one byte all lie in
+// placesOf collects the addresses of the strings of a value. Strings of one byte share
 // a table of Go's runtime.
 func placesOf(value any, places map[*byte]bool) {
 	switch value := value.(type) {

@@ -22,12 +22,12 @@ import (
 
 type object = map[string]any
 
-// subject is a resource that is measured: its manifest, and the object that a
-// server makes of it, without drift and with one changed value.
+// subject is a resource that is measured: its manifest, and the object of a server for
+// it, without drift and with one changed value.
 type subject struct {
 	name                   string
 	desired, live, drifted object
-	// types are those that the API has, for structured-merge-diff.
+	// types are the API's types, for structured-merge-diff.
 	types managedfields.TypeConverter
 }
 
@@ -80,8 +80,8 @@ func configMap(t testing.TB, types managedfields.TypeConverter) subject {
 	})
 }
 
-// newSubject makes what a server returns for a manifest: with what it adds to
-// every object, and what it adds to this one.
+// newSubject makes the object that a server returns for a manifest, with the fields
+// that it adds to every object, and to this one.
 func newSubject(
 	t testing.TB, name string, types managedfields.TypeConverter, desired, added object, drift func(live object),
 ) subject {
@@ -102,8 +102,8 @@ func newSubject(
 	return subject{name: name, desired: desired, live: live, drifted: copied(t, drifted), types: types}
 }
 
-// managed gives the managedFields: the manifest was applied, the metadata and
-// the status were added by a controller. Nobody manages the defaults.
+// managed returns the managedFields: one manager applied the manifest, and a controller
+// added metadata and status. The defaults have no manager.
 func managed(t testing.TB, types managedfields.TypeConverter, desired, added object) []any {
 	t.Helper()
 	entries := []any{object{
@@ -125,8 +125,8 @@ func managed(t testing.TB, types managedfields.TypeConverter, desired, added obj
 	})
 }
 
-// fieldsV1 writes the fields of an object down as a server does, which leaves
-// out what identifies the object.
+// fieldsV1 encodes the fields of an object as a server does, without those that
+// identify the object.
 func fieldsV1(t testing.TB, types managedfields.TypeConverter, fields object) object {
 	t.Helper()
 	set, err := typedOf(t, types, fields).ToFieldSet()
@@ -141,8 +141,8 @@ func fieldsV1(t testing.TB, types managedfields.TypeConverter, fields object) ob
 	return decoded(t, text)
 }
 
-// copied gives an equal object that shares no memory with the first, as two
-// that were decoded share none.
+// copied returns an equal object that shares no memory with the first, as after
+// decoding.
 func copied(t testing.TB, original object) object {
 	t.Helper()
 	text, err := json.Marshal(original)

@@ -1,6 +1,6 @@
-// Package check has the assertions of all tests: that there is no error, and that a
-// value is the expected one. It imports no other package of this module, so that the
-// tests of every package can use it.
+// Package check has the assertions of all tests: no error, and the expected value. It
+// imports no other package of this module, so that the tests of every package can use
+// it.
 package check
 
 import (
@@ -19,7 +19,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Equal reports each difference between two values, and names what was compared.
+// Equal reports each difference between two values, with the name of what was compared.
 func Equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
 	if reflect.DeepEqual(want, got) { // much faster than go-cmp
@@ -30,7 +30,7 @@ func Equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option)
 	}
 }
 
-// Empty reports the elements of a list that must have none.
+// Empty reports the elements of a list that must be empty.
 func Empty[E any](t testing.TB, what string, found []E) {
 	t.Helper()
 	if len(found) > 0 {
@@ -38,7 +38,8 @@ func Empty[E any](t testing.TB, what string, found []E) {
 	}
 }
 
-// Fails requires an error with this text in its message, or none if the text is empty.
+// Fails requires an error with this text in its message, or no error if the text is
+// empty.
 func Fails(t testing.TB, what string, err error, text string) {
 	t.Helper()
 	if (err == nil) != (text == "") || !strings.Contains(Message(err), text) {
@@ -46,7 +47,7 @@ func Fails(t testing.TB, what string, err error, text string) {
 	}
 }
 
-// Message is the text of an error, and empty for nil.
+// Message returns the text of an error, and the empty string for nil.
 func Message(err error) string {
 	if err == nil {
 		return ""

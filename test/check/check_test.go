@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that counts its failures and goes on.
+// recorder is a test that counts its failures and continues.
 type recorder struct {
 	testing.TB
 

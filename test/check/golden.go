@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Golden runs a test for each YAML file of a pattern, which holds a case with its
-// results. For a case without results, run returns them as YAML, too: they are appended
+// Golden runs a test for each YAML file of a pattern, which has a case with its
+// results. For a case without results, run also returns them as YAML. They are appended
 // to the file if KRAKE_WRITE_GOLDEN is yes.
 func Golden[C any](t *testing.T, pattern string, least int, run func(t *testing.T, want C) (got C, missing string)) {
 	t.Helper()
@@ -35,7 +35,7 @@ func Golden[C any](t *testing.T, pattern string, least int, run func(t *testing.
 	}
 }
 
-// Indented is a text as the lines of a literal block of YAML.
+// Indented returns a text as the lines of a literal block of YAML.
 func Indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }

@@ -8,12 +8,11 @@ import (
 	"os"
 )
 
-// auditLogFile is the audit log in the folder of a cluster.
+// auditLogFile is the name of the audit log in the folder of a cluster.
 const auditLogFile = "audit.log"
 
-// DefaultAuditPolicy has every request in the audit log, and those that change
-// something with their bodies. That a request has arrived is not an event of
-// its own: each request is one line.
+// DefaultAuditPolicy records every request, and the bodies of those that change
+// something. It omits the stage of their arrival: each request has one line.
 const DefaultAuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -23,12 +22,12 @@ rules:
 - level: Request
 `
 
-// auditArgs have the API server write the log.
+// auditArgs returns the flags for the audit log.
 //
-// The mode is blocking: the event is written before the end of the response,
-// so that a client that has read all of it can look the request up. The other
-// modes write it some time later. The log is not rotated, since its readers know
-// one file (the size is in megabytes, and 0 means a hundred).
+// The mode is blocking: the event is written before the end of the response, so that a
+// client that has read the response finds the event. The other modes write it later.
+// The log is not rotated, because its readers know one file (the size is in megabytes,
+// and 0 means a hundred).
 func auditArgs(policy, log string) []string {
 	return []string{
 		"--audit-policy-file", policy,
@@ -39,9 +38,9 @@ func auditArgs(policy, log string) []string {
 	}
 }
 
-// AuditLines gives the lines of the audit log that begin at a place or after it,
-// until take gives an error. There, and at the end, the API server may just be
-// writing: half a line is none.
+// AuditLines passes the lines of the audit log from an offset to take, until take
+// returns an error. It ignores an incomplete line at the end, which the API server is
+// still writing.
 func (c *Cluster) AuditLines(from int64, take func(line []byte) error) error {
 	file, err := os.Open(c.auditLog)
 	if err != nil {

@@ -9,20 +9,19 @@ import (
 	"path/filepath"
 )
 
-// Binaries are the programs of a cluster, each the path of an executable.
+// Binaries has the paths of the programs of a cluster.
 type Binaries struct {
 	Etcd              string
 	APIServer         string
 	ControllerManager string
-	Scheduler         string // empty if there is none: only needed if asked for
-	Kubectl           string // just "kubectl" if there is none: running it says so
-	Origin            string // where they come from, for people
+	Scheduler         string // optional: empty without one
+	Kubectl           string // "kubectl" without one: then its call fails with the reason
+	Origin            string // where they come from, for users
 }
 
-// Build provides the programs: those in the folder KUBEBUILDER_ASSETS if that
-// is set, else those that are built from test/cluster/kubernetes, once for each
-// state of its sources, and kept in the user's cache folder. How far it is goes
-// to progress.
+// Build provides the programs. It takes them from the folder KUBEBUILDER_ASSETS, if
+// that is set. Otherwise it builds them from test/cluster/kubernetes, once for each
+// state of the sources, in the user's cache folder. It reports to progress.
 //
 // kubectl is the user's own, if there is one on the PATH.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
@@ -32,7 +31,7 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return built(ctx, progress)
 }
 
-// built are the programs of the multi-call binary.
+// built returns the programs of the multi-call binary.
 func built(ctx context.Context, progress io.Writer) (Binaries, error) {
 	recipe, err := findRecipe(ctx)
 	if err != nil {
@@ -46,9 +45,8 @@ func built(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return b, nil
 }
 
-// fromAssets are the programs in a folder such as setup-envtest makes. These
-// folders have no controllers, without which a cluster is of little use here,
-// so that what is missing of them is built.
+// fromAssets returns the programs in a folder such as setup-envtest makes. Such folders
+// have no controllers, which the tests need, so that missing programs are built.
 func fromAssets(ctx context.Context, folder string, progress io.Writer) (Binaries, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -65,7 +63,7 @@ func fromAssets(ctx context.Context, folder string, progress io.Writer) (Binarie
 	return b, nil
 }
 
-// completed takes from the built programs what b has not.
+// completed adds missing programs from the built ones.
 func (b Binaries) completed(ctx context.Context, progress io.Writer) (Binaries, error) {
 	fmt.Fprintf(progress, "cluster: no kube-controller-manager in %s: one is built, whatever the version of the API server\n", b.Origin)
 	more, err := built(ctx, progress)
@@ -83,7 +81,7 @@ func (b Binaries) completed(ctx context.Context, progress io.Writer) (Binaries, 
 	return b, nil
 }
 
-// inFolder names the programs that are in the folder.
+// inFolder returns the paths of the programs that are in the folder.
 func inFolder(folder string) Binaries {
 	return Binaries{
 		Etcd:              executable(folder, "etcd"),
@@ -105,7 +103,7 @@ func findKubectl(folder string) string {
 	return "kubectl"
 }
 
-// executable is the path of the program in the folder, or empty.
+// executable returns the path of the program in the folder, or the empty string.
 func executable(folder, name string) string {
 	path, err := exec.LookPath(filepath.Join(folder, name))
 	if err != nil {

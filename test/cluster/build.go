@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// provide builds the recipe's folder if it does not exist. The folder appears
-// whole or not at all, and however many programs need it at once, one builds.
+// provide builds the recipe's folder unless it exists. The folder appears complete or
+// not at all, and of several programs that need it at once, one builds.
 func (r recipe) provide(ctx context.Context, progress io.Writer) error {
 	if r.exists() {
 		return nil
@@ -29,7 +29,7 @@ func (r recipe) provide(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	defer unlock()
-	if r.exists() { // whoever had the lock before has built it
+	if r.exists() { // another program may have built it meanwhile
 		return nil
 	}
 	return r.build(ctx, progress)
@@ -40,8 +40,8 @@ func (r recipe) exists() bool {
 	return err == nil
 }
 
-// build makes the folder in a scratch folder beside it, which is gone
-// afterwards, together with all that the go command has started.
+// build makes the folder in a temporary folder beside it, and removes that one together
+// with all children of the go command.
 func (r recipe) build(ctx context.Context, progress io.Writer) (err error) {
 	scratch, err := os.MkdirTemp(filepath.Dir(r.folder), "building-")
 	if err != nil {
@@ -68,7 +68,7 @@ func (r recipe) build(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// link makes the names under which the binary is called.
+// link makes a link for each name of the binary.
 func link(folder string) error {
 	for _, name := range programs {
 		if err := os.Symlink("kubernetes", filepath.Join(folder, name)); err != nil {
@@ -78,7 +78,7 @@ func link(folder string) error {
 	return nil
 }
 
-// build is a recipe that is being built.
+// build is a running build of a recipe.
 type build struct {
 	recipe
 	scratch  string
@@ -92,7 +92,7 @@ func (b build) elapsed() time.Duration {
 }
 
 // run makes the binary in the folder result: first the list of packages, which
-// has the modules downloaded and tells how much there is to do, then the rest.
+// downloads the modules and determines the amount of work, then the compilation.
 func (b build) run(ctx context.Context, result string) error {
 	fmt.Fprintf(b.progress, "cluster: building etcd and Kubernetes %s for the tests, once; first its modules (about 90 MB, if they are not here yet)\n", b.version)
 	stale, err := b.list(ctx)
@@ -104,7 +104,7 @@ func (b build) run(ctx context.Context, result string) error {
 	return b.compile(ctx, stale, result)
 }
 
-// packages tells for each package of the binary whether it must be compiled.
+// packages has for each package of the binary whether it must be compiled.
 type packages map[string]bool
 
 func (p packages) count() int {
@@ -117,15 +117,15 @@ func (p packages) count() int {
 	return n
 }
 
-// estimate is how long compiling takes, by what was measured: 390 seconds for
-// 2711 packages on two cores, and 10 seconds for the linker.
+// estimate returns the time for compiling, from a measurement: 390 seconds for 2711
+// packages on two cores, and 10 seconds for the linker.
 func estimate(packages, cores int) time.Duration {
 	compile := time.Duration(packages) * 290 * time.Millisecond / time.Duration(cores)
 	return (compile + 10*time.Second).Round(10 * time.Second)
 }
 
-// list asks for the packages. It is this that downloads modules, as go list
-// downloads those that are needed and go mod download also the others.
+// list returns the packages. It downloads the modules, because go list downloads only
+// the needed ones and go mod download all.
 func (b build) list(ctx context.Context) (packages, error) {
 	modules := counter{}
 	stop := follow(b.progress, func() string {
@@ -147,8 +147,8 @@ func (b build) list(ctx context.Context) (packages, error) {
 	return parsePackages(out.String()), nil
 }
 
-// parsePackages reads what list asks for. The last package is the program
-// itself, which is stale because it is not installed: that says nothing.
+// parsePackages parses the output of list. It skips the last package, the program
+// itself, which is always stale because it is not installed.
 func parsePackages(list string) packages {
 	p, last := packages{}, ""
 	for line := range strings.Lines(list) {
@@ -183,9 +183,9 @@ func (b build) compile(ctx context.Context, stale packages, result string) error
 	return nil
 }
 
-// command is a go command in the nested module that the user's settings do not
-// alter: neither a workspace nor flags for the module around it, nor another
-// platform. GOFLAGS is not made empty: then a file of settings would be read.
+// command returns a go command in the nested module, independent of the user's
+// settings: of a workspace, of flags for the outer module, and of another platform. It
+// does not clear GOFLAGS, because go would then read a settings file.
 func (b build) command(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = b.source

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fakeGo is a go command that notes what it is asked for, and takes its time.
+// fakeGo is a slow go command that records its calls.
 const fakeGo = `#!/bin/sh
 echo "$1" >>"$FAKE_LOG"
 case "$1 $2" in
@@ -26,8 +26,8 @@ case "$1 $2" in
 esac
 `
 
-// useFakeGo puts it before the real one, with an empty cache, and returns the
-// file in which it notes.
+// useFakeGo puts fakeGo first on the PATH, with an empty cache, and returns the file
+// with its records.
 func useFakeGo(t *testing.T, takes, failure string) (log string) {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -56,7 +56,7 @@ func builds(t *testing.T, log string) int {
 	return strings.Count(string(text), "build\n")
 }
 
-// Programs that need the binaries at once build them once.
+// Programs that need the binaries at the same time build them once.
 func TestBuildOnce(t *testing.T) {
 	log := useFakeGo(t, "1", "")
 	var group sync.WaitGroup
@@ -95,7 +95,7 @@ func cached(t *testing.T, pattern string) []string {
 	return found
 }
 
-// A build that fails says why, and leaves nothing that looks like a result.
+// A failed build reports its reason, and leaves no incomplete result.
 func TestBuildFails(t *testing.T) {
 	log := useFakeGo(t, "0", "main.go:7: no such thing")
 	for range 2 {
@@ -106,13 +106,13 @@ func TestBuildFails(t *testing.T) {
 	if n := builds(t, log); n != 2 {
 		t.Errorf("tried %d times, not 2", n)
 	}
-	if left := cached(t, "*[^k]"); len(left) > 0 { // all but .lock
+	if left := cached(t, "*[^k]"); len(left) > 0 { // all except .lock
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// The folder of KUBEBUILDER_ASSETS is used as it is; the controllers, which
-// setup-envtest does not bring, are built.
+// The folder of KUBEBUILDER_ASSETS is used unchanged. The controllers, which
+// setup-envtest does not provide, are built.
 func TestBuildFromAssets(t *testing.T) {
 	log := useFakeGo(t, "0", "")
 	assets := t.TempDir()
@@ -138,7 +138,7 @@ func addProgram(t *testing.T, folder, name string) {
 	must(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"), 0o755))
 }
 
-// The user's kubectl comes first, then that beside the other programs.
+// The user's kubectl comes first, then the one beside the other programs.
 func TestFindKubectl(t *testing.T) {
 	users, beside := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", users)
@@ -155,7 +155,7 @@ func TestFindKubectl(t *testing.T) {
 	}
 }
 
-// Two do not have the lock at once: the second waits, and gets it in the end.
+// Only one process has the lock: a second one waits, and gets it later.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, func() { t.Error("waits for nobody") })
@@ -183,7 +183,7 @@ func TestLockGivenUp(t *testing.T) {
 	}
 }
 
-// A new version or another source is another build.
+// Another version or source is another build.
 func TestRecipe(t *testing.T) {
 	source := t.TempDir()
 	write := func(name, text string) {
@@ -207,8 +207,8 @@ func TestRecipe(t *testing.T) {
 	complains(t, err, "does not require k8s.io/kubernetes")
 }
 
-// Progress is a line from time to time in a log, and the estimate is what was
-// measured on two cores.
+// In a log, progress is a line now and then. The estimate matches the measurement on
+// two cores.
 func TestEstimate(t *testing.T) {
 	if got, want := estimate(2711, 2), 400*time.Second; got != want {
 		t.Errorf("estimate %s, want %s", got, want)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// authority signs the certificates of one cluster. Each cluster has its own, so
-// that a program never takes another cluster's server for this one's.
+// authority signs the certificates of one cluster. Each cluster has its own, so that no
+// program mistakes another cluster's server for this one's.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -40,18 +40,18 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{certificate: certificate, key: key, pem: text}, err
 }
 
-// anHourAgo is when certificates begin to be valid, as the clocks of virtual machines
-// jump.
+// anHourAgo is the begin of the certificates' validity, because the clocks of virtual
+// machines jump.
 func anHourAgo() time.Time { return time.Now().Add(-time.Hour) }
 
-// client is what a user authenticates with.
+// client returns a client certificate for a user.
 func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
-// server is for a server with these addresses and names.
+// server returns a certificate for a server with these addresses and names.
 func (a *authority) server(addresses []net.IP, names ...string) (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: names[0]}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -59,7 +59,7 @@ func (a *authority) server(addresses []net.IP, names ...string) (pair, error) {
 	})
 }
 
-// issue signs for a month: longer than any cluster of this package lives.
+// issue signs a certificate for a month: no cluster of this package lives longer.
 func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

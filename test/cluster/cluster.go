@@ -10,23 +10,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Cluster is a Kubernetes cluster that the tests may do with as they please,
-// and the processes that the tests run beside it.
+// Cluster is a Kubernetes cluster that the tests may change freely, with the processes
+// that the tests run beside it.
 type Cluster struct {
 	tier       string
 	supervisor *supervisor
-	config     *clientcmdapi.Config // of the administrator, without references to files
+	config     *clientcmdapi.Config // for the administrator, without references to files
 	rest       *rest.Config
 	kubeconfig string
 	kubectl    string
 	auditLog   string
 	kubelet    bool
 	image      string
-	endStandIn func()       // nil if there is no stand-in for the kubelet
-	remove     func() error // takes away what is no process; nil if there is nothing
+	endStandIn func()       // nil without a stand-in for the kubelet
+	remove     func() error // removes everything that is no process; may be nil
 }
 
-// setConfig has the cluster be that of the configuration, which the file holds.
+// setConfig sets the configuration, and the file that has it.
 func (c *Cluster) setConfig(file string, config *clientcmdapi.Config) error {
 	restConfig, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	if err != nil {
@@ -37,49 +37,48 @@ func (c *Cluster) setConfig(file string, config *clientcmdapi.Config) error {
 	return nil
 }
 
-// URL is where the API server is.
+// URL returns the address of the API server.
 func (c *Cluster) URL() string { return c.rest.Host }
 
-// Kubeconfig is the path of a kubeconfig file with all rights.
+// Kubeconfig returns the path of a kubeconfig file with all rights.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// RESTConfig is a configuration with all rights and no limit of requests. It is
-// the caller's own.
+// RESTConfig returns a copy of a configuration with all rights and no rate limit.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Kubectl is the path of a kubectl, or "kubectl" if there is none.
+// Kubectl returns the path of a kubectl, or "kubectl" without one.
 func (c *Cluster) Kubectl() string { return c.kubectl }
 
-// AuditLog is the path of the audit log, an event in JSON a line; empty if the
-// cluster has none. In a local cluster the event of a request is in the file
-// when its response has been read to the end.
+// AuditLog returns the path of the audit log, with one event in JSON on each line; it
+// is empty for a cluster without one. In a local cluster, the file has the event of a
+// request once its response has been read.
 func (c *Cluster) AuditLog() string { return c.auditLog }
 
-// HasKubelet tells whether Pods run. A stand-in for the kubelet runs none.
+// HasKubelet reports whether Pods run. A stand-in for the kubelet runs none.
 func (c *Cluster) HasKubelet() bool { return c.kubelet }
 
-// Image is the one of webhook and agent that the nodes have; empty if there is none,
-// and the two are to be processes beside the cluster.
+// Image returns the image of webhook and agent on the nodes. It is empty if the two
+// must run as processes beside the cluster.
 func (c *Cluster) Image() string { return c.image }
 
-// Dir is the folder with the logs of all processes and, in a local cluster, its
+// Dir returns the folder with the logs of all processes and, for a local cluster, its
 // data.
 func (c *Cluster) Dir() string { return c.supervisor.folder }
 
-// Run starts a command that ends with the cluster, at the latest with this
-// program. Its output is added to the file NAME.log in Dir. The command's
-// standard output and error, and its SysProcAttr, must not be set.
+// Run starts a command that ends with the cluster, at the latest with this program. Its
+// output is appended to the file NAME.log in Dir. The command's standard output and
+// error, and its SysProcAttr, must not be set.
 func (c *Cluster) Run(name string, command *exec.Cmd) (*Process, error) {
 	return c.supervisor.start(name, command)
 }
 
-// Processes are all processes that were started, including those that have
-// ended, in the order of their starts.
+// Processes returns all started processes in the order of their starts, including those
+// that have ended.
 func (c *Cluster) Processes() []*Process { return c.supervisor.all() }
 
-// Stop ends the processes, those of Run first, and the cluster unless it existed
-// before, and removes Dir. The error tells which processes had failed by themselves, and
-// which of those of Run did not end when asked. Stopping twice is allowed.
+// Stop ends the processes, those of Run first, and the cluster unless it existed before,
+// and removes Dir. The error has the processes that failed before Stop, and those of Run
+// that did not end when asked. A second call does nothing.
 func (c *Cluster) Stop() error {
 	if c.endStandIn != nil {
 		c.endStandIn()

@@ -12,19 +12,19 @@ import (
 type component struct {
 	name   string
 	path   string
-	ports  int                        // how many it listens at
+	ports  int                        // number of ports
 	args   func(ports []int) []string // its flags
-	health func(ports []int) string   // the URL that answers with 200 when it is ready
+	health func(ports []int) string   // the URL that answers 200 when the component is ready
 }
 
-// localURL is the URL of a port.
+// localURL returns the URL of a port.
 func localURL(port int, path string) string {
 	return fmt.Sprintf("https://127.0.0.1:%d%s", port, path)
 }
 
-// startEtcd starts etcd, with TLS although it is on this machine: if its port is
-// taken by another cluster's etcd in the moment before it listens, neither we
-// nor the API server must take that one for ours.
+// startEtcd starts etcd with TLS, although it is on this machine. Another cluster's
+// etcd may take its port just before it listens. With TLS, neither the tests nor the
+// API server can mistake that one for this one.
 func (b *controlPlane) startEtcd(ctx context.Context) error {
 	ports, err := b.launch(ctx, component{
 		name:   "etcd",
@@ -58,8 +58,8 @@ func (b *controlPlane) etcdArgs(ports []int) []string {
 	}
 }
 
-// startAPIServer starts the API server, and makes the administrator's kubeconfig
-// once its port is known.
+// startAPIServer starts the API server, and writes the administrator's kubeconfig when
+// its port is known.
 func (b *controlPlane) startAPIServer(ctx context.Context) error {
 	ports, err := b.launch(ctx, component{
 		name:   "kube-apiserver",
@@ -90,14 +90,14 @@ func (b *controlPlane) apiServerArgs(ports []int) []string {
 		"--tls-cert-file", b.certificate("serving.crt"),
 		"--tls-private-key-file", b.certificate("serving.key"),
 		"--client-ca-file", b.certificate("ca.crt"),
-		// Without an address it looks for a network, which there need not be. It
-		// must not publish this one: an EndpointSlice refuses loopback.
+		// Without an address, the server looks for a network, which may not exist. It
+		// must not publish this one: an EndpointSlice refuses loopback addresses.
 		"--advertise-address", "127.0.0.1",
 		"--endpoint-reconciler-type", "none",
 		"--service-cluster-ip-range", serviceRange,
 		"--authorization-mode", "Node,RBAC",
 		"--allow-privileged",
-		"--shutdown-watch-termination-grace-period", "1s", // or else it waits a minute for the end of watches
+		"--shutdown-watch-termination-grace-period", "1s", // by default it waits a minute for the end of watches
 		"--service-account-issuer", "https://kubernetes.default.svc",
 		"--service-account-signing-key-file", b.certificate("service-account.key"),
 		"--service-account-key-file", b.certificate("service-account.key"),
@@ -107,8 +107,8 @@ func (b *controlPlane) apiServerArgs(ports []int) []string {
 	return append(args, b.options.APIServerArgs...)
 }
 
-// frontProxyArgs are for aggregated API servers. There are none, but the API
-// server complains without.
+// frontProxyArgs are the flags for aggregated API servers. There are none, but the API
+// server requires the flags.
 func (b *controlPlane) frontProxyArgs() []string {
 	return []string{
 		"--requestheader-client-ca-file", b.certificate("front-proxy-ca.crt"),
@@ -126,8 +126,8 @@ func (b *controlPlane) startControllerManager(ctx context.Context) error {
 		"--use-service-account-credentials",
 		"--service-account-private-key-file", b.certificate("service-account.key"),
 		"--root-ca-file", b.certificate("ca.crt"),
-		"--flex-volume-plugin-dir", b.file("flexvolume"), // it makes this folder, by default outside of ours
-		"--kube-api-qps", "500", // the usual 20 requests a second make the start three seconds longer
+		"--flex-volume-plugin-dir", b.file("flexvolume"), // the server creates this folder, by default outside of Dir
+		"--kube-api-qps", "500", // the default of 20 requests a second makes the start three seconds longer
 		"--kube-api-burst", "1000",
 	}
 	return b.startController(ctx, "kube-controller-manager", b.ControllerManager, append(args, b.options.ControllerArgs...)...)
@@ -167,8 +167,8 @@ func (b *controlPlane) startController(ctx context.Context, name, path string, a
 	return err
 }
 
-// command is the component's, without those variables that etcd would read as
-// flags; it refuses to start if they contradict its flags.
+// command returns the command without the variables that etcd would read as flags: etcd
+// refuses to start if they contradict its flags.
 func (c component) command(ports []int) *exec.Cmd {
 	command := exec.Command(c.path, c.args(ports)...)
 	for _, variable := range os.Environ() {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// The names under which the API server is asked for its certificate, and the
-// first address of the range of Services, which is its own.
+// The names in the API server's certificate, and the first address of the range of
+// Services, which is the API server's own.
 var (
 	serverAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}
 	serverNames     = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
@@ -28,20 +28,20 @@ var (
 
 const serviceRange = "10.0.0.0/16"
 
-// controlPlane is a cluster that is being started. Its files are all in the
-// cluster's folder.
+// controlPlane is a cluster that is being started. All its files are in the cluster's
+// folder.
 type controlPlane struct {
 	*Cluster
 	Binaries
 	options   Options
 	authority *authority
-	client    *http.Client // trusts the authority alone, and has all rights
-	etcdURL   string       // the addresses of the components that others need
+	client    *http.Client // trusts only the authority, and has all rights
+	etcdURL   string       // the addresses that other components need
 	serverURL string
 }
 
-// newControlPlane makes what the components have in common: keys and
-// certificates. All servers have one certificate, as all are on this machine.
+// newControlPlane makes keys and certificates for all components. All servers share one
+// certificate, because all are on this machine.
 func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPlane, error) {
 	authority, err := newAuthority("krake-test")
 	if err != nil {
@@ -56,12 +56,12 @@ func newControlPlane(c *Cluster, binaries Binaries, options Options) (*controlPl
 	return b, errors.Join(os.WriteFile(b.file("audit-policy.yaml"), []byte(policy), 0o600), b.newClient())
 }
 
-// file is a path in the cluster's folder.
+// file returns a path in the cluster's folder.
 func (b *controlPlane) file(elements ...string) string {
 	return filepath.Join(b.Dir(), filepath.Join(elements...))
 }
 
-// certificate is the path of a certificate or key.
+// certificate returns the path of a certificate or key.
 func (b *controlPlane) certificate(name string) string {
 	return b.file("certificates", name)
 }
@@ -88,8 +88,8 @@ func (b *controlPlane) writeCertificates() error {
 	)
 }
 
-// writeFrontProxy makes what the API server shows to aggregated API servers. It has an
-// authority of its own: a certificate of that one lets its holder name any user.
+// writeFrontProxy makes the certificate for aggregated API servers. It has a separate
+// authority, because a certificate of that authority lets its holder name any user.
 func (b *controlPlane) writeFrontProxy() error {
 	authority, err := newAuthority("krake-test-front-proxy")
 	if err != nil {
@@ -104,9 +104,8 @@ func (b *controlPlane) writeFrontProxy() error {
 	)
 }
 
-// newClient makes the client for health checks. It is none of client-go's,
-// because those share connections with clients of the same configuration, which
-// could then not be closed.
+// newClient makes the client for health checks. Clients of client-go share connections
+// if their configurations are equal, so that these could not be closed.
 func (b *controlPlane) newClient() error {
 	admin, err := b.authority.client("admin", "system:masters")
 	if err != nil {
@@ -127,8 +126,7 @@ func (b *controlPlane) newClient() error {
 	return nil
 }
 
-// kubeconfigFor writes the file NAME.kubeconfig for a user who authenticates with
-// a certificate.
+// kubeconfigFor writes the file NAME.kubeconfig for a user with a client certificate.
 func (b *controlPlane) kubeconfigFor(name, user string, groups ...string) (string, *clientcmdapi.Config, error) {
 	client, err := b.authority.client(user, groups...)
 	if err != nil {

@@ -1,30 +1,27 @@
-// Package cluster gives tests a Kubernetes cluster, on any machine that can
-// build Go: no root, no containers, nothing to install.
+// Package cluster provides a Kubernetes cluster for tests, on any machine that can build Go: without root,
+// containers, or an installation.
 //
-// [Open] finds one, or starts one; [Start] starts etcd, kube-apiserver and
-// kube-controller-manager as processes of this machine, and [Build] makes those
-// programs when the machine has none.
+// [Open] finds a cluster, or starts one. [Start] starts etcd, kube-apiserver and kube-controller-manager as
+// processes of this machine, and [Build] builds these programs if the machine has none.
 //
 //	c, err := cluster.Open(ctx, cluster.Options{})
 //	defer c.Stop()
 //	client, err := kubernetes.NewForConfig(c.RESTConfig())
 //	agent, err := c.Run("agent", exec.Command(path, "--kubeconfig", file))
 //
-// What is real in such a cluster: the API server with RBAC, admission, webhooks
-// and audit, and the controllers (Deployments get ReplicaSets and Pods objects,
-// namespaces are deleted, owners are collected). What it does not have: a
-// kubelet. No Pod ever runs, and no Service leads anywhere.
+// Such a cluster has a real API server with RBAC, admission, webhooks and audit, and real controllers:
+// Deployments get ReplicaSets and Pods, namespaces are deleted, dependents are garbage-collected. It has no
+// kubelet: no Pod ever runs, and no Service leads anywhere.
 //
 //	kubectl run busybox --image busybox // stays Pending
 //
-// With PretendKubelet among the [Options], a stand-in for the kubelet says of each Pod that it runs
-// and is ready, so that Deployments come to be available. It still does not run.
+// With PretendKubelet in the [Options], a stand-in for the kubelet marks each Pod as running and ready.
+// Deployments then become available, although no Pod runs.
 //
-// Nothing is left behind: neither a process nor a file of a cluster outlives
-// the program that started it, not even if that is killed (see reaper). Containers of
-// kind outlive a program that is killed: kind get clusters names them.
+// No process or file of a cluster outlives the program that started it, even if that is killed (see reaper).
+// Containers of kind outlive a killed program: kind get clusters lists them.
 //
-// The environment variables that are read:
+// Environment variables:
 //
 //	KRAKE_E2E_KUBECONFIG  use this existing cluster (Open)
 //	KRAKE_E2E_IMAGE       the image of webhook and agent that its nodes have, NAME:TAG: they run in Pods (Open)
@@ -36,6 +33,6 @@
 //	KRAKE_TEST_CACHE      where built programs are kept, instead of the user's cache folder (Build)
 //	KRAKE_TEST_KEEP       if not empty, the folders of clusters are kept
 //
-// KUBECONFIG is not among them: a test never runs in a cluster that it was not
-// given on purpose. Linux and macOS are supported.
+// KUBECONFIG is not among them: a test runs only in a cluster that was chosen for it. Linux and macOS are
+// supported.
 package cluster

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Existing is the cluster that the kubeconfig file leads to, whose user must
-// have all rights. Stop ends what Run has started and nothing else.
+// Existing is the cluster of the kubeconfig file, whose user must have all rights. Stop
+// ends only the processes of Run.
 func Existing(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	kubeconfig, err := filepath.Abs(kubeconfig)
 	if err != nil {
@@ -36,8 +36,8 @@ func Existing(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	return c, err
 }
 
-// existingKubectl is the user's kubectl, or one that was built before. None is
-// built for it.
+// existingKubectl returns the user's kubectl, or one that was built before. It builds
+// none.
 func existingKubectl(ctx context.Context) string {
 	if kubectl := findKubectl(os.Getenv("KUBEBUILDER_ASSETS")); kubectl != "kubectl" {
 		return kubectl

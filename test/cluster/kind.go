@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// kindImage is what the image of webhook and agent is called in a cluster of kind.
+	// kindImage is the name of the image of webhook and agent in a cluster of kind.
 	kindImage = "krake-observer/krake-observer:e2e"
-	// kindNodeImage is that of the nodes, if no other is asked for.
+	// kindNodeImage is the default image of the nodes.
 	kindNodeImage = "kindest/node:v1.37.0"
-	// kindTimeout is how long it may take to delete a cluster of kind.
+	// kindTimeout limits the deletion of a cluster of kind.
 	kindTimeout = 2 * time.Minute
 )
 
-// nodeImage is the image of the nodes of a cluster of kind.
+// nodeImage returns the image of the nodes of a cluster of kind.
 func nodeImage() string { return cmp.Or(os.Getenv("KRAKE_KIND_NODE_IMAGE"), kindNodeImage) }
 
-// whyNotKind tells why no cluster of kind can be had. It pulls the image of the nodes
-// if that is not there.
+// whyNotKind returns the reason why a cluster of kind is unavailable, or the empty
+// string. It pulls a missing image of the nodes.
 func whyNotKind(ctx context.Context, options Options) string {
 	if !options.Pods {
 		return "the tests have processes beside the cluster, which an API server in a container does not reach"
@@ -49,8 +49,8 @@ func whyNotKind(ctx context.Context, options Options) string {
 	return ""
 }
 
-// startKind builds the image by docker, and starts a cluster of kind whose node has
-// it. The cluster is deleted if that fails, and by Stop.
+// startKind builds the image with docker, and starts a cluster of kind whose node has
+// it. It deletes the cluster if that fails, and so does Stop.
 func startKind(ctx context.Context, options Options) (*Cluster, error) {
 	root, err := checkout(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Cluster) makeKind(ctx context.Context, options Options, root, name stri
 	}
 	for _, step := range steps {
 		if step[1] == "create" {
-			c.remove = func() error { return deleteKind(ctx, name, kubeconfig) } // also what it has made before it failed
+			c.remove = func() error { return deleteKind(ctx, name, kubeconfig) } // also deletes the parts of a failed start
 		}
 		fmt.Fprintf(options.log(), "cluster: %s\n", strings.Join(step, " "))
 		if err := call(ctx, step[0], step[1:]...); err != nil {
@@ -90,14 +90,14 @@ func (c *Cluster) makeKind(ctx context.Context, options Options, root, name stri
 	return c.setConfig(kubeconfig, config)
 }
 
-// deleteKind deletes a cluster, also when the context that it was made in is over.
+// deleteKind deletes a cluster, even if the context of its start has ended.
 func deleteKind(ctx context.Context, name, kubeconfig string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindTimeout)
 	defer cancel()
 	return call(ctx, "kind", "delete", "cluster", "--name", name, "--kubeconfig", kubeconfig)
 }
 
-// checkout is the folder of the repository, where the Dockerfile is.
+// checkout returns the folder of the repository, where the Dockerfile is.
 func checkout(ctx context.Context) (string, error) {
 	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -106,7 +106,7 @@ func checkout(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// call runs a program. The error ends with what it has said.
+// call runs a program. Its error ends with the program's output.
 func call(ctx context.Context, program string, arguments ...string) error {
 	text, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// standInProgram records how it is called, and does of its work what the next call
-// needs. Which calls fail, the file "fail" beside it says: their first words.
+// standInProgram records its calls, and makes the files that later calls need. The file
+// "fail" beside it has the first words of the calls that fail.
 const standInProgram = `#!/bin/sh
 here=$(dirname "$0")
 call="$(basename "$0") $*"
@@ -32,7 +32,7 @@ case "$call" in "kind create"*)
 esac
 `
 
-// standIns puts stand-ins for kind and docker on the PATH, of which some calls fail.
+// standIns puts stand-ins for kind and docker on the PATH. The given calls fail.
 func standIns(t *testing.T, fail ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -49,8 +49,8 @@ users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c,
 	return folder
 }
 
-// wereMade fails the test unless these calls were made, with NAME for the name of the
-// cluster and FOLDER for what differs from run to run.
+// wereMade fails the test unless these calls were made. NAME stands for the name of the
+// cluster, and FOLDER for paths that differ between runs.
 func wereMade(t *testing.T, folder string, want []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "calls"))
@@ -64,7 +64,7 @@ func wereMade(t *testing.T, folder string, want []string) {
 	}
 }
 
-// The calls of a run on kind, in their order.
+// The calls of a run on kind, in order.
 var (
 	asking   = []string{"docker info", "docker image inspect example.org/node:v1"}
 	building = "docker build --tag krake-observer/krake-observer:e2e CHECKOUT"
@@ -76,8 +76,8 @@ var (
 func sequence(some ...string) []string { return slices.Concat(asking, some) }
 
 // Kind is preferred where Docker answers: the image is built, and loaded into a cluster
-// that goes with the tests. The stand-ins show which calls are made; that kind
-// understands them, only kind shows.
+// that is deleted with the tests. The stand-ins record the calls; only a real kind
+// could show that it accepts them.
 func TestKind(t *testing.T) {
 	folder := standIns(t)
 	var log strings.Builder
@@ -90,7 +90,7 @@ func TestKind(t *testing.T) {
 		t.Errorf("the first line is %q", first)
 	}
 	wereMade(t, folder, sequence(building, creating, loading))
-	for range 2 { // the second time nothing is left to be deleted
+	for range 2 { // the second call finds nothing to delete
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -98,8 +98,8 @@ func TestKind(t *testing.T) {
 	wereMade(t, folder, sequence(building, creating, loading, deleting))
 }
 
-// What fails is said, and what was made until then is deleting. No other cluster is taken
-// in its place.
+// A failure is reported, and deletes what was made before it. No other cluster replaces
+// the failed one.
 func TestKindFails(t *testing.T) {
 	for _, c := range []struct {
 		fail []string
@@ -129,7 +129,7 @@ func TestKindFails(t *testing.T) {
 	}
 }
 
-// Who interrupts the start has no cluster left either.
+// An interrupted start leaves no cluster either.
 func TestKindIsInterrupted(t *testing.T) {
 	folder := standIns(t)
 	must(t, os.WriteFile(filepath.Join(folder, "slow"), []byte("kind create"), 0o600))
@@ -149,7 +149,7 @@ func TestKindIsInterrupted(t *testing.T) {
 	wereMade(t, folder, sequence(building, creating, deleting))
 }
 
-// Why there is no cluster of kind is said in the words of who says so.
+// The reason against kind has the words of the program that reports it.
 func TestWhyNotKind(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -187,7 +187,7 @@ func TestWhyNotKind(t *testing.T) {
 	})
 }
 
-// A program that is not there is no program that has failed.
+// The error for a missing program differs from that of a failed one.
 func TestCallNames(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if err := call(t.Context(), "kind", "get"); !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "kind get") {

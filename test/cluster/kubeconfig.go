@@ -9,10 +9,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a kubeconfig file for the cluster whose user
-// authenticates with a bearer token, such as that of a ServiceAccount. A process that
-// reads the file meanwhile gets the former file or the new one: replicas of one account
-// share it, and the next one is started while the last one still reads it.
+// WriteKubeconfig writes a kubeconfig file for the cluster whose user has a bearer
+// token, such as that of a ServiceAccount. It replaces the file atomically: replicas of
+// one account share it, and one may start while another one reads it.
 func (c *Cluster) WriteKubeconfig(path, user, token string) error {
 	admin := c.config.Contexts[c.config.CurrentContext]
 	config := newKubeconfig(admin.Cluster, c.config.Clusters[admin.Cluster].DeepCopy(),
@@ -29,7 +28,7 @@ func (c *Cluster) WriteKubeconfig(path, user, token string) error {
 	return os.Rename(whole, path)
 }
 
-// newKubeconfig has one context, which is named as kubeadm names it.
+// newKubeconfig has one context, with the name that kubeadm uses.
 func newKubeconfig(name string, cluster *clientcmdapi.Cluster, user string, auth *clientcmdapi.AuthInfo) *clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = cluster
@@ -39,7 +38,7 @@ func newKubeconfig(name string, cluster *clientcmdapi.Cluster, user string, auth
 	return config
 }
 
-// readKubeconfig reads a file such that what it refers to is in the result.
+// readKubeconfig reads a file, with the content of the files that it refers to.
 func readKubeconfig(path string) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {

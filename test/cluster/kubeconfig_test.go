@@ -10,7 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// A replica that reads half a file ends, and its suite waits for it in vain.
+// A replica that reads an incomplete file would end, and its suite would wait for it in
+// vain.
 func TestAKubeconfigIsReadWholeWhileItIsWritten(t *testing.T) {
 	admin := newKubeconfig("hub", &clientcmdapi.Cluster{Server: "https://127.0.0.1:6443"}, "admin", &clientcmdapi.AuthInfo{})
 	path := filepath.Join(t.TempDir(), "webhook.kubeconfig")

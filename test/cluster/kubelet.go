@@ -16,18 +16,17 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// PhaseAnnotation, on a Pod, is the phase that the stand-in for the kubelet
-// declares it to be in: Running if it is not there, Succeeded or Failed for one
-// that is to have ended, and Pending for one that is to stay as it is.
+// PhaseAnnotation, on a Pod, is the phase that the stand-in for the kubelet sets.
+// Without the annotation it is Running. Succeeded and Failed are for a Pod that has
+// ended, and Pending for one that the stand-in leaves alone.
 const PhaseAnnotation = "stand-in.example.org/phase"
 
-// standInUser is who the stand-in is in the audit log. It has all rights.
+// standInUser is the stand-in's user name in the audit log. It has all rights.
 const standInUser = "stand-in-for-the-kubelet"
 
-// standIn declares each new Pod to run and to be ready, once: what a test says of
-// a Pod after that stays. It binds none to a node and gives none an address, so
-// that no Service leads to one. A deleted Pod needs nothing of it: the API
-// server removes one without a node at once.
+// standIn marks each new Pod as running and ready, once: later changes by a test stay.
+// It binds no Pod to a node and sets no address, so that no Service leads to one. A
+// deleted Pod needs no work: the API server removes a Pod without a node at once.
 type standIn struct {
 	controlPlane *controlPlane
 	client       kubernetes.Interface
@@ -35,7 +34,7 @@ type standIn struct {
 	queue        workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// standInWorkers are few: a status is written in milliseconds.
+// standInWorkers is small, because a status is written in milliseconds.
 const standInWorkers = 4
 
 // pretendKubelet starts the stand-in, which ends with the cluster.
@@ -53,7 +52,7 @@ func (b *controlPlane) pretendKubelet(ctx context.Context) error {
 	if _, err := pods.Informer().AddEventHandler(s.handler()); err != nil {
 		return fmt.Errorf("watch Pods: %w", err)
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that one is of the start alone
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends with the start
 	var workers sync.WaitGroup
 	b.endStandIn = func() {
 		cancel()
@@ -81,7 +80,7 @@ func (s *standIn) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }}
 }
 
-// isNew tells if nobody has said yet that the Pod runs.
+// isNew reports whether no status has been set for the Pod.
 func isNew(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && phaseOf(pod) != corev1.PodPending
 }
@@ -93,7 +92,7 @@ func phaseOf(pod *corev1.Pod) corev1.PodPhase {
 	return corev1.PodRunning
 }
 
-// work takes Pods until the queue is shut down.
+// work handles Pods until the queue is shut down.
 func (s *standIn) work(ctx context.Context) {
 	for {
 		name, shutDown := s.queue.Get()
@@ -110,8 +109,7 @@ func (s *standIn) work(ctx context.Context) {
 	}
 }
 
-// declare writes the status of a Pod. One that has changed or gone meanwhile has
-// another event to come.
+// declare writes the status of a Pod. A changed or deleted Pod has another event.
 func (s *standIn) declare(ctx context.Context, name cache.ObjectName) error {
 	pod, err := s.pods.Pods(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) || err == nil && !isNew(pod) {
@@ -129,8 +127,7 @@ func (s *standIn) declare(ctx context.Context, name cache.ObjectName) error {
 	return err
 }
 
-// declared is the status of a Pod in the phase that it is to have, as a kubelet
-// would write it.
+// declared returns the status of a Pod in its phase, as a kubelet would write it.
 func declared(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 	phase := phaseOf(pod)
 	status := corev1.PodStatus{Phase: phase, QOSClass: pod.Status.QOSClass, StartTime: &now}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What controllers wait for comes about, although no Pod runs.
+// What controllers wait for happens, although no Pod runs.
 func TestPretendKubelet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make verify runs it: the suites of make test stand on it")
@@ -24,7 +24,7 @@ func TestPretendKubelet(t *testing.T) {
 	var log strings.Builder
 	c, err := Start(t.Context(), Options{PretendKubelet: true, Log: &log})
 	must(t, err)
-	t.Cleanup(func() { _ = c.Stop() }) // the error is looked at below
+	t.Cleanup(func() { _ = c.Stop() }) // the error is checked below
 	client := newClient(t, c)
 
 	t.Run("a Deployment rolls out, twice, and scales down", func(t *testing.T) { testRollOut(t, client) })
@@ -47,7 +47,7 @@ func TestPretendKubelet(t *testing.T) {
 	}
 }
 
-// template is that of Pods with a sidecar and with what runs before.
+// template is a Pod template with a sidecar and an init container.
 func template(name string, annotations map[string]string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}, Annotations: annotations},
@@ -119,8 +119,7 @@ func testJobs(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// A Pod that is to stay Pending does, and one that a test declares not to be
-// ready stays so.
+// A Pod that is to stay Pending does, and one that a test marks as not ready stays so.
 func testOwnStatus(t *testing.T, client kubernetes.Interface) {
 	pods, ctx := client.CoreV1().Pods("default"), t.Context()
 	create := func(name string, annotations map[string]string) {
@@ -145,7 +144,7 @@ func testOwnStatus(t *testing.T, client kubernetes.Interface) {
 	first, err := pods.UpdateStatus(ctx, first, metav1.UpdateOptions{})
 	must(t, err)
 	create("last", nil)
-	runs("last") // so that what came before has been looked at
+	runs("last") // earlier Pods are handled before it
 	if again := get("first"); again.ResourceVersion != first.ResourceVersion {
 		t.Errorf("it was written again: %+v", again.Status)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/program"
 )
 
-// launch starts a component on free ports and waits until it is ready. Between
-// the choice of a port and its use another program can take it, which shows in
-// the component's log: then it is started again, on others.
+// launch starts a component on free ports and waits until it is ready. Another program
+// can take a port between its choice and its use. The component's log shows that, and
+// launch tries other ports.
 func (b *controlPlane) launch(ctx context.Context, c component) ([]int, error) {
 	for attempt := 1; ; attempt++ {
 		ports, err := FreePorts(c.ports)
@@ -34,12 +34,11 @@ func (b *controlPlane) try(ctx context.Context, c component, ports []int) error 
 	if err != nil {
 		return err
 	}
-	p.mayHang = true // when a machine has much to do: nobody tests the API server here
+	p.mayHang = true // on a busy machine: no test is about the API server
 	return b.await(ctx, c.health(ports), p)
 }
 
-// await waits until the URL answers with 200. The process, if any, is the one
-// that is waited for: when it ends the wait is over.
+// await waits until the URL answers 200, or until the process ends, if there is one.
 func (b *controlPlane) await(ctx context.Context, url string, p *Process) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -61,8 +60,8 @@ func (b *controlPlane) await(ctx context.Context, url string, p *Process) error 
 	}
 }
 
-// earlyExit is the error of a component that has ended while it was waited for,
-// be it with success.
+// earlyExit is the error of a component that ended before it was ready, even with
+// success.
 func earlyExit(p *Process) error {
 	if err := p.Wait(); err != nil {
 		return err
@@ -70,7 +69,7 @@ func earlyExit(p *Process) error {
 	return p.failure(errors.New(p.name + " ended"))
 }
 
-// get asks once.
+// get sends one request.
 func (b *controlPlane) get(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -78,7 +77,7 @@ func (b *controlPlane) get(ctx context.Context, url string) error {
 	}
 	response, err := b.client.Do(request)
 	if err != nil {
-		return err // it has the method and the URL
+		return err // the error has the method and the URL
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// newTestControlPlane has no components: just what launch needs.
+// newTestControlPlane returns a control plane without components, for launch only.
 func newTestControlPlane(t *testing.T, log io.Writer) *controlPlane {
 	return &controlPlane{
 		Cluster: &Cluster{supervisor: newTestSupervisor(t)},
@@ -20,7 +20,7 @@ func newTestControlPlane(t *testing.T, log io.Writer) *controlPlane {
 	}
 }
 
-// serveWhenUp is the URL of a server that is ready once the file exists.
+// serveWhenUp returns the URL of a server that is ready once the file exists.
 func serveWhenUp(t *testing.T, file string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := os.Stat(file); err != nil {
@@ -31,7 +31,7 @@ func serveWhenUp(t *testing.T, file string) string {
 	return server.URL
 }
 
-// newFakeComponent is a script that fails so many times, with the message, and
+// newFakeComponent is a script that fails a number of times, with the message, and
 // counts its starts in a file.
 func newFakeComponent(t *testing.T, b *controlPlane, failures int, message string) component {
 	count := filepath.Join(b.Dir(), "count")
@@ -46,8 +46,8 @@ func newFakeComponent(t *testing.T, b *controlPlane, failures int, message strin
 	}
 }
 
-// A port that is taken between its choice and its use costs another attempt;
-// another failure is final, as are five of these.
+// A port that is taken between its choice and its use causes another attempt. Any other
+// failure is final, and so are five of these.
 func TestLaunchTriesOtherPorts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// childVariable has the test binary be a program that starts a cluster in the
-// folder that it names, and that never stops it.
+// childVariable makes the test binary a program that starts a cluster in the folder
+// that it names, and never stops it.
 const childVariable = "KRAKE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// isGone fails the test if the folder of a cluster is there.
+// isGone fails the test if the folder of a cluster exists.
 func isGone(t *testing.T, folder string) {
 	t.Helper()
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
@@ -56,7 +56,7 @@ func isGone(t *testing.T, folder string) {
 	}
 }
 
-// complains fails the test unless the error has the text, or is nil if that is empty.
+// complains fails the test unless the error has the text. An empty text means no error.
 func complains(t *testing.T, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The tiers: kinds of clusters, in the order of preference of [Open].
+// The tiers are kinds of clusters, in the order in which [Open] prefers them.
 const (
 	tierExisting = "existing"
 	tierKind     = "kind"
@@ -18,12 +18,12 @@ const (
 type provider struct {
 	tier        string
 	limits      string                                            // what its clusters cannot show
-	unavailable func(ctx context.Context, options Options) string // why it cannot be used; empty if it can
+	unavailable func(ctx context.Context, options Options) string // returns why it cannot be used, or the empty string
 	open        func(ctx context.Context, options Options) (*Cluster, error)
 }
 
-// providers is the order of preference: what was asked for by name before what
-// is most like a user's cluster, and last what always works.
+// providers returns the order of preference: a cluster that was named, then one like a
+// user's cluster, and last one that always works.
 func providers() []provider {
 	return []provider{
 		{
@@ -56,11 +56,10 @@ func unset(variable string) string {
 	return ""
 }
 
-// Open gives the best cluster that can be had, or the kind that E2E_TIER names.
-// The first line of its log says which it is and what that cannot show; the next
-// ones, why no better one. If the chosen one does not start, that is an error:
-// Open never takes a worse one in its place. Options are those of a local
-// cluster.
+// Open returns the best available cluster, or one of the tier that E2E_TIER names. The
+// first line of its log has the cluster and its limits, and the next ones why no better
+// one is used. If the chosen cluster does not start, Open fails, and does not try
+// another. Options apply to a local cluster.
 func Open(ctx context.Context, options Options) (*Cluster, error) {
 	chosen, reasons, err := choose(ctx, options, providers(), os.Getenv("E2E_TIER"))
 	if err != nil {
@@ -73,8 +72,8 @@ func Open(ctx context.Context, options Options) (*Cluster, error) {
 	return chosen.open(ctx, options)
 }
 
-// choose is the first provider that can be used, or the one of the tier if that
-// is not empty, with the reasons why those before it were passed over.
+// choose returns the first usable provider, or the one of the tier if that is not
+// empty. It also returns why it skipped the earlier ones.
 func choose(ctx context.Context, options Options, all []provider, tier string) (provider, []string, error) {
 	var reasons, tiers []string
 	for _, p := range all {

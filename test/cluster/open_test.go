@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// noPods is why tests of processes are not run on a cluster of kind.
+// noPods is why tests of processes do not run on a cluster of kind.
 const noPods = "the tests have processes beside the cluster, which an API server in a container does not reach"
 
-// Which cluster is used follows from the environment alone, and is explained.
+// The choice of a cluster follows only from the environment, and is explained.
 func TestChoose(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -51,8 +51,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A cluster that was asked for and does not answer is an error, and no local one
-// is started in its place.
+// A named cluster that does not answer is an error, and no local one replaces it.
 func TestOpenTakesNoOther(t *testing.T) {
 	t.Setenv("KRAKE_E2E_KUBECONFIG", "/no/such/file")
 	t.Setenv("E2E_TIER", "")

@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// Ports are chosen from below those that a system gives to whoever asks for any (from
-// 32768 on Linux, from 49152 elsewhere): no connection takes one by chance, also while
-// what listens there is restarted.
+// Ports are below the range from which a system assigns ports (from 32768 on Linux,
+// from 49152 elsewhere). No connection takes one by chance, even while its server
+// restarts.
 const firstPort, lastPort = 20000, 32767
 
 var (
 	portsLock sync.Mutex
-	// claims keeps ports from every other process that chooses here, see claim.
+	// claims reserves ports against every other process that chooses here, see claim.
 	claims []io.Closer
 )
 
-// FreePorts gives ports of 127.0.0.1 at which nothing listens. None is given twice while
-// this process runs, neither by it nor by another one that asks here.
+// FreePorts returns ports of 127.0.0.1 at which nothing listens. While this process
+// runs, no other call returns them, in any process.
 func FreePorts(n int) ([]int, error) {
 	portsLock.Lock()
 	defer portsLock.Unlock()
@@ -41,7 +41,7 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// FreeAddress gives 127.0.0.1 with one of [FreePorts].
+// FreeAddress returns 127.0.0.1 with one of [FreePorts].
 func FreeAddress() (string, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -50,8 +50,8 @@ func FreeAddress() (string, error) {
 	return address(ports[0]), nil
 }
 
-// claim keeps a port for as long as the process runs. What is to listen there listens by
-// TCP: its namesake of UDP is a lock that ends with its owner, however that ends.
+// claim reserves a port while the process runs. Servers use TCP; the UDP port of the
+// same number is the lock, which ends with its process in any case.
 func claim(port int) error {
 	lock, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 	if err != nil {

@@ -38,7 +38,7 @@ func TestPortInUse(t *testing.T) {
 	must(t, err)
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
-	for range 2 { // what was refused is not kept
+	for range 2 { // refused claims are not kept
 		if err := claim(port); err == nil {
 			t.Errorf("port %d, at which somebody listens, can be claimed", port)
 		}

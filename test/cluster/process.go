@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end when it is asked to.
+// stopGrace is how long a process may take to end after SIGTERM.
 const stopGrace = 5 * time.Second
 
 // Process is a child process, whose output goes to a file.
 type Process struct {
 	name    string
 	log     string
-	offset  int64 // where its output begins: a predecessor may have written before
+	offset  int64 // where its output begins: an earlier process may have written before
 	command *exec.Cmd
-	asked   atomic.Bool // it was told to end
-	mayHang bool        // that it must be killed is no error of Stop
+	asked   atomic.Bool // it was asked to end
+	mayHang bool        // Stop reports no error if it must be killed
 	exited  chan struct{}
-	err     error // how it ended; to be read once exited is closed
+	err     error // how it ended; read it only after exited is closed
 }
 
-// startProcess starts the command such that its output is added to the file.
+// startProcess starts the command, and appends its output to the file.
 func startProcess(name, log string, command *exec.Cmd) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -50,20 +50,20 @@ func startProcess(name, log string, command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Name is the name that it was started with.
+// Name returns the name that it was started with.
 func (p *Process) Name() string { return p.name }
 
-// PID is its process ID.
+// PID returns its process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// Log is the path of the file with its output.
+// Log returns the path of the file with its output.
 func (p *Process) Log() string { return p.log }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Wait returns when the process has ended: nil if with success, else an error
-// that wraps [exec.ExitError] and has the end of the log.
+// Wait waits until the process has ended. It returns nil after success, and else an
+// error that wraps [exec.ExitError] and has the end of the log.
 func (p *Process) Wait() error {
 	<-p.exited
 	if p.err == nil {
@@ -72,9 +72,9 @@ func (p *Process) Wait() error {
 	return p.failure(fmt.Errorf("%s ended: %w", p.name, p.err))
 }
 
-// Stop asks the process to end (SIGTERM) and kills it if it has not after five
-// seconds, which is an error. How it ends when asked is not; but it is an error
-// if the process has failed before anybody asked.
+// Stop asks the process to end (SIGTERM), and kills it after five seconds, which is an
+// error. Its exit code after the signal is ignored, but a failure before the signal is
+// an error.
 func (p *Process) Stop() error {
 	if !p.asked.Swap(true) && p.Ended() {
 		return p.Wait()
@@ -93,7 +93,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends the process at once and returns when it has ended.
+// Kill ends the process at once, and returns when it has ended.
 func (p *Process) Kill() error {
 	p.asked.Store(true)
 	if err := p.signal(syscall.SIGKILL); err != nil {
@@ -103,7 +103,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// signal has no effect, and is no error, if the process has ended.
+// signal sends a signal. It is no error if the process has ended.
 func (p *Process) signal(signal os.Signal) error {
 	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s to %s: %w", signal, p.name, err)
@@ -133,8 +133,7 @@ func (p *Process) failure(err error) error {
 	return fmt.Errorf("%w; the end of its log:\n%s", err, lastLines(text, 20))
 }
 
-// output is the end of what it has written: enough for some lines, never the
-// whole log of a day.
+// output returns the end of its output: some lines, and never the whole log of a day.
 func (p *Process) output() (string, error) {
 	file, err := os.Open(p.log)
 	if err != nil {

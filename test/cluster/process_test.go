@@ -14,13 +14,13 @@ func newTestSupervisor(t *testing.T) *supervisor {
 	t.Helper()
 	s, err := newSupervisor("", false)
 	must(t, err)
-	t.Cleanup(func() { _ = s.stop() }) // the error is how the scripts end: what the tests look at
+	t.Cleanup(func() { _ = s.stop() }) // the tests check how the scripts end
 	return s
 }
 
 func script(text string) *exec.Cmd { return exec.Command("/bin/sh", "-c", text) }
 
-// startScript starts a script and returns when it has written the line "ready".
+// startScript starts a script, and returns when it has written the line "ready".
 func startScript(t *testing.T, s *supervisor, text string) *Process {
 	t.Helper()
 	p, err := s.start("script", script(text))
@@ -32,7 +32,7 @@ func startScript(t *testing.T, s *supervisor, text string) *Process {
 	return p
 }
 
-// How a process ends decides what Wait and Stop say.
+// The end of a process decides the results of Wait and Stop.
 func TestProcessEnds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -63,7 +63,7 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// The exit code can be had from the error.
+// The error has the exit code.
 func TestProcessExitCode(t *testing.T) {
 	p := startScript(t, newTestSupervisor(t), "echo ready; exit 3")
 	if exit := new(exec.ExitError); !errors.As(p.Wait(), &exit) || exit.ExitCode() != 3 {
@@ -71,8 +71,8 @@ func TestProcessExitCode(t *testing.T) {
 	}
 }
 
-// A process that is started anew under its name adds to the log; its errors
-// quote its own part of that, and no more than twenty lines.
+// A process that is restarted under its name appends to the log; its errors quote only
+// its own part, and at most twenty lines.
 func TestProcessLog(t *testing.T) {
 	s := newTestSupervisor(t)
 	startScript(t, s, "echo first; echo ready").Wait()
@@ -92,8 +92,8 @@ func TestProcessLog(t *testing.T) {
 	}
 }
 
-// The last that was started is the first that is stopped, since it may need the
-// others; and a failure that nobody has looked at is reported then.
+// Processes stop in reverse order, because later ones may need earlier ones. A failure
+// that no test has read is then reported.
 func TestSupervisorStops(t *testing.T) {
 	s := newTestSupervisor(t)
 	order := filepath.Join(t.TempDir(), "order")
@@ -112,7 +112,7 @@ func TestSupervisorStops(t *testing.T) {
 	}
 }
 
-// Nothing that was there before is ever removed.
+// Nothing that existed before is ever removed.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// counter counts in one goroutine what another reports.
+// counter counts in one goroutine for another one.
 type counter struct{ n atomic.Int64 }
 
 // add returns true, for use in conditions.
@@ -21,8 +21,8 @@ func (c *counter) add() bool {
 
 func (c *counter) value() int { return int(c.n.Load()) }
 
-// follow writes the status again and again, until stop is called: on a terminal
-// one line that changes, elsewhere a line every ten seconds.
+// follow writes the status repeatedly until stop is called: on a terminal as one line
+// that changes, elsewhere as a line every ten seconds.
 func follow(out io.Writer, status func() string) (stop func()) {
 	interval, format, last := 10*time.Second, "cluster: %s\n", ""
 	if isTerminal(out) {
@@ -57,8 +57,8 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// eachLine runs the command and hands over what it writes to stderr, line by
-// line. Lines that known does not accept are those that explain an error.
+// eachLine runs the command and passes its stderr to known, line by line. The lines
+// that known rejects explain an error.
 func eachLine(command *exec.Cmd, known func(line string) bool) error {
 	stderr := &lines{known: known}
 	command.Stderr = stderr
@@ -70,7 +70,7 @@ func eachLine(command *exec.Cmd, known func(line string) bool) error {
 	return nil
 }
 
-// lines is a writer that splits what it gets.
+// lines is a writer that splits its input into lines.
 type lines struct {
 	known   func(line string) bool
 	partial string
@@ -91,7 +91,7 @@ func (l *lines) Write(text []byte) (int, error) {
 	}
 }
 
-// lastLines is the end of the text: at most n lines.
+// lastLines returns the end of the text: at most n lines.
 func lastLines(text string, n int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-n):], "\n")

@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// reaper sees to it that nothing is left behind: neither a process that it has
-// adopted nor the folder that it was given outlives this program, not even if
-// the program is killed.
+// reaper removes everything that a program leaves: no adopted process and no folder
+// outlives this program, even if the program is killed.
 //
-// It holds the write end of a pipe, which the kernel closes when the program
-// ends. Two shells read the other end. The first does nothing but lead the
-// process group that the adopted processes join; the second, in a group of its
-// own, kills the first one's group and then removes the folder. They are two,
-// because a shell in the group would be killed before it could remove the
-// folder, and a process that is not yet killed could write to it again.
+// It holds the write end of a pipe, which the kernel closes when the program ends. Two
+// shells read the other end. The first only leads the process group that the adopted
+// processes join. The second, in another group, kills the first one's group and then
+// removes the folder. One shell could not do both. In the group, it would be killed
+// before it removes the folder, and a process that still runs could write to the folder
+// again.
 //
-// As their group is not this program's, Ctrl-C at a terminal reaches the
-// program alone, which can then stop them in order.
+// Because their group is not this program's, Ctrl-C at a terminal reaches only the
+// program, which can then stop them in order.
 type reaper struct {
 	folder  string // empty if nothing is to be removed
 	pipe    *os.File
@@ -32,10 +31,9 @@ type reaper struct {
 // Nothing is ever written to the pipe: read returns when it is closed.
 const lead = `read -r _`
 
-// Killed at once, not asked to end: what they would save is thrown away. Signals
-// are sent until no process is left, for at most five seconds; processes that
-// nobody has waited for yet count too. The folder is removed twice, because a
-// killed process may finish one last system call.
+// The processes are killed at once, because their data are thrown away. Signals are
+// sent until no process is left, for at most five seconds; zombies count too. The
+// folder is removed twice, because a killed process may finish one last system call.
 const cleanUp = `
 trap '' HUP INT TERM
 read -r _
@@ -47,8 +45,8 @@ done
 [ -z "$2" ] || rm -rf -- "$2" || { sleep 1; rm -rf -- "$2"; }
 `
 
-// startReaper takes care of the folder, an absolute path, or of no folder if it
-// is empty, and from then on of what it adopts.
+// startReaper takes over the folder, an absolute path, or none if it is empty, and the
+// processes that it adopts later.
 func startReaper(folder string) (*reaper, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -59,7 +57,8 @@ func startReaper(folder string) (*reaper, error) {
 	if r.leader, err = shell(read, lead); err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
-	// The folder is an argument, not part of the script: no name needs quotes.
+	// The folder is an argument, and not part of the script, so that no name needs
+	// quotes.
 	if r.janitor, err = shell(read, cleanUp, strconv.Itoa(r.group()), folder); err != nil {
 		return nil, errors.Join(err, write.Close(), r.leader.Wait())
 	}
@@ -80,25 +79,25 @@ func shell(stdin *os.File, script string, args ...string) (*exec.Cmd, error) {
 
 func (r *reaper) group() int { return r.leader.Process.Pid }
 
-// adopt has the command, which is not started yet, end with this program. So
-// will its children, unless they make groups of their own.
+// adopt lets the command, which has not started, end with this program. So will its
+// children, unless they make other groups.
 func (r *reaper) adopt(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: r.group()}
 }
 
-// close ends all that is left of the adopted and removes the folder, in the very
-// way in which this is done after the program's death.
+// close ends all remaining adopted processes and removes the folder, exactly as after
+// the program's death.
 func (r *reaper) close() error {
 	err := errors.Join(r.pipe.Close(), ignoreExit(r.leader.Wait()), ignoreExit(r.janitor.Wait()))
 	if r.folder == "" {
 		return err
 	}
-	// Done already, unless somebody has killed the janitor.
+	// This is done already, unless the janitor was killed.
 	return errors.Join(err, os.RemoveAll(r.folder))
 }
 
-// ignoreExit drops the error which says that a process ended with a failure or
-// by a signal: that is how the shells may end.
+// ignoreExit drops the error of a process that ended with a failure or by a signal, as
+// the shells may do.
 func ignoreExit(err error) error {
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whatever state a cluster is in when the program that has it is killed: soon
-// afterwards there is neither a process nor a file of it.
+// When a program with a cluster is killed, no process or file of the cluster remains,
+// in whatever state the cluster was.
 func TestNothingOutlivesAKilledProgram(t *testing.T) {
 	t.Parallel()
 	provideBinaries(t)
@@ -25,13 +25,13 @@ func TestNothingOutlivesAKilledProgram(t *testing.T) {
 		{"when the cluster is ready", func(c *child) bool { return c.said("ready") }},
 	}
 	if testing.Short() {
-		tests = tests[1:2] // one etcd runs, and the API server starts
+		tests = tests[1:2] // etcd runs, and the API server starts
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := startChild(t)
 			eventually(t, time.Minute, "cluster", func() bool { return test.ready(c) })
-			// At the least the reaper's two shells and etcd.
+			// At least the reaper's two shells and etcd.
 			eventually(t, 10*time.Second, "three processes", func() bool { return len(c.processes()) >= 3 })
 			c.kill()
 			killed := time.Now()
@@ -54,7 +54,7 @@ type child struct {
 func startChild(t *testing.T) *child {
 	executable, err := os.Executable()
 	must(t, err)
-	// A name that a shell would take apart.
+	// A name that a shell would split.
 	c := &child{
 		t:       t,
 		dir:     filepath.Join(t.TempDir(), `a "b" $(c)`),
@@ -75,7 +75,7 @@ func startChild(t *testing.T) *child {
 	return c
 }
 
-// said tells whether the child has said the line.
+// said reports whether the child has printed the line.
 func (c *child) said(want string) bool {
 	select {
 	case line := <-c.out:
@@ -88,7 +88,7 @@ func (c *child) said(want string) bool {
 	}
 }
 
-// has tells whether there is such a file in the cluster's folder.
+// has reports whether the cluster's folder has such a file.
 func (c *child) has(name string) bool {
 	_, err := os.Stat(filepath.Join(c.dir, name))
 	return err == nil
@@ -99,10 +99,9 @@ func (c *child) kill() {
 	c.command.Wait()
 }
 
-// processes are those that name the cluster's folder among their arguments (the
-// components and the janitor), and all that are in a process group in which such
-// a process was ever seen. Zombies do not count: whoever has inherited them has
-// only not looked yet.
+// processes returns the processes whose arguments name the cluster's folder (the
+// components and the janitor), and all of their process groups, now or earlier. Zombies
+// do not count: their new parent has not waited for them yet.
 func (c *child) processes() []string {
 	out, err := exec.Command("ps", "-A", "-ww", "-o", "pid=", "-o", "pgid=", "-o", "stat=", "-o", "args=").Output()
 	must(c.t, err)

@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// programs are the names under which the multi-call binary is called.
+// programs are the names of the multi-call binary.
 var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 
-// recipe is one build of the multi-call binary. Equal sources and flags make an
-// equal folder, so that a folder that exists is never made again.
+// recipe is one build of the multi-call binary. Equal sources and flags result in the
+// same folder, so that an existing folder is never built again.
 type recipe struct {
 	source  string // the folder of the nested module
 	version string // of Kubernetes, such as v1.36.3
 	folder  string // has the binary, and a link to it for each of programs
 }
 
-// findRecipe reads the sources and computes where their build is kept.
+// findRecipe reads the sources, and computes the folder of their build.
 func findRecipe(ctx context.Context) (recipe, error) {
 	source, err := findSource(ctx)
 	if err != nil {
@@ -39,9 +39,9 @@ func findRecipe(ctx context.Context) (recipe, error) {
 	return newRecipe(source, root)
 }
 
-// findSource asks the go command for the nested module's folder. The module is
-// not embedded, because go:embed does not reach into another module, and not
-// found by runtime.Caller, because -trimpath takes the folder from that.
+// findSource asks the go command for the nested module's folder. The module cannot be
+// embedded, because go:embed does not reach into another module. runtime.Caller cannot
+// find it, because -trimpath removes the folder.
 func findSource(ctx context.Context) (string, error) {
 	path := reflect.TypeFor[recipe]().PkgPath()
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", path).Output()
@@ -51,7 +51,7 @@ func findSource(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(out)), "kubernetes"), nil
 }
 
-// withStderr adds what a command said to the error of its Output.
+// withStderr adds a command's stderr to the error of its Output.
 func withStderr(err error) error {
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
@@ -59,7 +59,7 @@ func withStderr(err error) error {
 	return err
 }
 
-// cacheFolder is where builds are kept.
+// cacheFolder returns the folder for builds.
 func cacheFolder() (string, error) {
 	if folder := os.Getenv("KRAKE_TEST_CACHE"); folder != "" {
 		return filepath.Abs(folder)
@@ -88,8 +88,8 @@ func newRecipe(source, root string) (recipe, error) {
 	return recipe{source: source, version: version, folder: filepath.Join(root, name)}, nil
 }
 
-// kubernetesVersion finds in a go.mod which Kubernetes is built, so that an
-// upgrade is made there and nowhere else.
+// kubernetesVersion reads the version of Kubernetes from a go.mod, so that an upgrade
+// changes only that file.
 func kubernetesVersion(mod []byte) (string, error) {
 	found := regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)`).FindSubmatch(mod)
 	if found == nil {
@@ -98,8 +98,8 @@ func kubernetesVersion(mod []byte) (string, error) {
 	return string(found[1]), nil
 }
 
-// flags are those of go build. The version must be set by the linker: without
-// it the API server says v0.0.0-master, and clients decide by what it says.
+// flags returns the flags of go build. The linker must set the version: without it, the
+// API server reports v0.0.0-master, and clients depend on the version.
 func flags(version string) []string {
 	const variable = "-X k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -125,7 +125,7 @@ func fingerprint(folder string, flags []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read source: %w", err)
 		}
-		// With name and length no two files together look like a third.
+		// With name and length, no two files together can equal a third.
 		fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(content), content)
 	}
 	fmt.Fprintf(hash, "%q", flags)

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// startTimeout is how long a component may take until it is ready. It takes
-// seconds, unless the machine has much else to do.
+// startTimeout limits the start of a component. Usually it takes seconds, and longer on
+// a busy machine.
 const startTimeout = 2 * time.Minute
 
-// Options are how a cluster is to be. The zero value is the usual one.
+// Options configure a cluster. The zero value is the usual one.
 type Options struct {
-	Scheduler      bool      // also start a scheduler: Pods get nodes, if a test makes nodes
-	PretendKubelet bool      // a stand-in for the kubelet declares Pods ready (see PhaseAnnotation)
+	Scheduler      bool      // also start a scheduler: Pods get nodes, if a test creates nodes
+	PretendKubelet bool      // a stand-in for the kubelet marks Pods as ready (see PhaseAnnotation)
 	AuditPolicy    string    // YAML; DefaultAuditPolicy if empty
 	APIServerArgs  []string  // added to the flags of the API server
 	ControllerArgs []string  // added to the flags of the controller manager
-	Dir            string    // must be empty or missing, and is removed by Stop; a temporary folder if not set
+	Dir            string    // must be empty or missing, and is removed by Stop; by default a temporary folder
 	Keep           bool      // Stop does not remove the folder
-	Pods           bool      // what is tested can run in Pods; without, a cluster of kind is of no use (Open)
-	Log            io.Writer // gets what happens, for people; os.Stderr if nil
+	Pods           bool      // the tested programs can run in Pods; without it, Open skips kind
+	Log            io.Writer // messages for users; os.Stderr if nil
 }
 
 func (o Options) log() io.Writer {
@@ -33,10 +33,10 @@ func (o Options) log() io.Writer {
 	return o.Log
 }
 
-// Start starts a cluster on this machine, for which it builds the programs if
-// need be, and returns when the cluster is ready: the API server answers, the
-// controllers run and the namespace default has its ServiceAccount. The end of
-// the context ends the start, not the cluster: only Stop does.
+// Start starts a cluster on this machine, and builds the programs if necessary. It
+// returns when the cluster is ready: the API server answers, the controllers run, and
+// the namespace default has its ServiceAccount. The end of the context ends only the
+// start: Stop ends the cluster.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	binaries, err := Build(ctx, options.log())
 	if err != nil {
@@ -56,13 +56,13 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// boot starts the components, each when those that it needs are ready.
+// boot starts each component when those that it needs are ready.
 func boot(ctx context.Context, c *Cluster, binaries Binaries, options Options) error {
 	b, err := newControlPlane(c, binaries, options)
 	if err != nil {
 		return err
 	}
-	// The API server would wait for open connections when it stops.
+	// At its end, the API server would wait for open connections.
 	defer b.client.CloseIdleConnections()
 
 	steps := []func(context.Context) error{b.startEtcd, b.startAPIServer, b.startControllerManager}

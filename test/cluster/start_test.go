@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// provideBinaries builds outside of the time of the test that calls it.
+// provideBinaries builds the programs, outside of the time limit of the calling test.
 func provideBinaries(t *testing.T) {
 	t.Helper()
 	started := time.Now()
@@ -27,13 +27,13 @@ func provideBinaries(t *testing.T) {
 	t.Logf("programs found or built in %s", time.Since(started).Round(time.Millisecond))
 }
 
-// A cluster does what the tests of the product need, and is gone when stopped.
+// A cluster does what the tests of the product need, and is gone after Stop.
 func TestCluster(t *testing.T) {
 	provideBinaries(t)
 	started := time.Now()
 	c, err := Start(t.Context(), Options{Scheduler: true})
 	must(t, err)
-	t.Cleanup(func() { _ = c.Stop() }) // testStop looks at the error
+	t.Cleanup(func() { _ = c.Stop() }) // testStop checks the error
 	t.Logf("started in %s", time.Since(started).Round(time.Millisecond))
 	client := newClient(t, c)
 
@@ -82,8 +82,8 @@ func testAuditLog(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	}
 }
 
-// findCreation is the body of the request that created the object, or empty if
-// there is no such request in the log.
+// findCreation returns the body of the request that created the object, or the empty
+// string.
 func findCreation(t *testing.T, c *Cluster, resource, name string) (body []byte) {
 	t.Helper()
 	must(t, c.AuditLines(0, func(line []byte) error {
@@ -175,8 +175,8 @@ func testStop(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	}
 }
 
-// Whoever starts a cluster with a wrong flag learns from the error which
-// component failed and why, although its log is already removed.
+// The start of a cluster with a wrong flag reports which component failed and why,
+// although its log is already removed.
 func TestStartReportsTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	provideBinaries(t)
@@ -196,7 +196,7 @@ func TestStartReportsTheEndOfTheLog(t *testing.T) {
 	isGone(t, dir)
 }
 
-// A start that is given up ends what it has started.
+// A canceled start ends what it has started.
 func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	provideBinaries(t)

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// supervisor has a folder and processes whose logs are in it. They end
-// together, at the latest with this program.
+// supervisor has a folder, and processes whose logs are in it. They end together, at
+// the latest with this program.
 type supervisor struct {
 	folder string
 	reaper *reaper
@@ -21,9 +21,8 @@ type supervisor struct {
 	stopped   bool
 }
 
-// newSupervisor makes the folder, a temporary one if it is empty. It refuses
-// one with something in it, because it removes the folder in the end; unless
-// keep is set.
+// newSupervisor makes the folder, by default a temporary one. Unless keep is set, it
+// refuses a folder that is not empty, because it removes the folder at the end.
 func newSupervisor(folder string, keep bool) (*supervisor, error) {
 	folder, err := makeFolder(folder)
 	if err != nil {
@@ -74,8 +73,8 @@ func (s *supervisor) start(name string, command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// stop ends all processes, the one that was started last first: who needs
-// another ends before it. Then it removes the folder. Stopping twice is allowed.
+// stop ends all processes in reverse order of their starts: a process ends before those
+// that it needs. Then it removes the folder. A second call does nothing.
 func (s *supervisor) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,9 +11,8 @@ import (
 // sharedVariable names the folder of a cluster that several test programs share.
 const sharedVariable = "KRAKE_TEST_CLUSTER"
 
-// RunTests starts a cluster with [Shared], hands it to use, runs the tests of a package,
-// and stops the cluster. It returns the exit code of the test program;
-// an error of the cluster is printed to standard error.
+// RunTests starts a cluster with [Shared], passes it to use, runs the tests of a package, and stops the cluster.
+// It returns the exit code of the test program; an error of the cluster is printed to standard error.
 //
 //	func TestMain(m *testing.M) {
 //		os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
@@ -37,11 +36,10 @@ func runOn(ctx context.Context, tests interface{ Run() int }, use func(*Cluster)
 	return tests.Run(), nil
 }
 
-// Shared is a local cluster for tests that keep to namespaces and names of their own:
-// the one in the folder that KRAKE_TEST_CLUSTER names, which other test programs use
-// at the same time, or a new one if the variable is not set. Stop ends what Run has
-// started, and the cluster only if it is a new one. The options are the usual ones: a
-// test that needs others calls [Start].
+// Shared returns a local cluster for tests that use their own namespaces and names. It
+// is the one in the folder that KRAKE_TEST_CLUSTER names, which other test programs use
+// at the same time, or a new one. Stop ends the processes of Run, and the cluster only
+// if it is new. The options are the usual ones: a test that needs others calls [Start].
 func Shared(ctx context.Context) (*Cluster, error) {
 	folder := os.Getenv(sharedVariable)
 	if folder == "" {
@@ -64,5 +62,5 @@ func Shared(ctx context.Context) (*Cluster, error) {
 	return c, err
 }
 
-// ShareVariable is the environment of a test program that is to share this cluster.
+// ShareVariable is the environment for a test program that shares this cluster.
 func (c *Cluster) ShareVariable() string { return sharedVariable + "=" + c.Dir() }

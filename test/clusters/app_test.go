@@ -11,8 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// webManifest is an Application whose health takes a moment, and of which a cluster
-// assigns some values; the schema has them observed.
+// webManifest is an Application that becomes healthy after a moment, with values that
+// the cluster assigns; the schema observes them.
 const (
 	webManifest = `
 apiVersion: v1
@@ -54,14 +54,14 @@ spec:
 // app is an Application on the hub.
 type app struct{ kit.App }
 
-// newApp makes an Application on the hub, for a cluster. NAME stands for its name
-// in manifest and schema.
+// newApp creates an Application for a cluster on the hub. NAME stands for its name in
+// manifest and schema.
 func newApp(t *testing.T, cluster, namespace, name, manifest, schema string) app {
 	t.Helper()
 	return app{env.hub.CreateApp(t, kit.Application(namespace, name, manifest, kit.Schema(schema), kit.On(cluster)))}
 }
 
-// status reads what the agent of the Application's cluster says.
+// status reads the status that the agent of the Application's cluster writes.
 func (a app) status(t *testing.T) application.Status {
 	t.Helper()
 	read := a.Read(t)
@@ -71,7 +71,7 @@ func (a app) status(t *testing.T) application.Status {
 	return read.Status
 }
 
-// awaitReconciled waits until the condition Reconciled is so.
+// awaitReconciled waits until the condition Reconciled is true.
 func (a app) awaitReconciled(t *testing.T, limit time.Duration, status metav1.ConditionStatus, reason string) {
 	t.Helper()
 	kit.EventuallyWithin(t, limit, func() string {
@@ -82,7 +82,7 @@ func (a app) awaitReconciled(t *testing.T, limit time.Duration, status metav1.Co
 	})
 }
 
-// newNamespace makes a namespace in these control planes.
+// newNamespace creates a namespace in these control planes.
 func newNamespace(t *testing.T, name string, on ...*kit.Plane) {
 	t.Helper()
 	for _, each := range on {
@@ -93,7 +93,7 @@ func newNamespace(t *testing.T, name string, on ...*kit.Plane) {
 // isWork selects the writes that change something other than a Lease or an Event.
 func isWork(r kit.Request) bool { return r.IsWork() && r.Object.Resource != "events" }
 
-// setting reads a value of a ConfigMap; nil if there is none.
+// setting reads a value of a ConfigMap; nil if it does not exist.
 func setting(t *testing.T, at *kit.Plane, namespace, name, key string) any {
 	t.Helper()
 	return kit.Field(at.Get(t, kit.ConfigMaps, namespace, name), "data", key)

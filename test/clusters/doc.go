@@ -1,10 +1,10 @@
-// Package clusters tests many clusters with three control planes: a hub, which is
-// a cluster of its own as well, and two others that are enrolled there as an
-// administrator enrols them, by kubectl krake enrol and kubectl apply -k. The
-// agents are processes with the tokens that enrolling gave them. What is looked at
-// is never what an agent says of itself: the objects in each cluster, and the audit
-// logs of the three API servers, which have one clock.
+// Package clusters tests several clusters with three control planes. One is the hub,
+// which is also a cluster. An administrator enrols the two others there, with kubectl
+// krake enrol and kubectl apply -k. The agents are processes with the tokens of their
+// enrolment. The tests check the objects in each cluster, and not only the agents'
+// reports. They also read the audit logs of the three API servers, which share one
+// clock.
 //
-// Each test has agents of its own, so that they run at once: all waiting, and
-// little computing.
+// Each test has its own agents, so that the tests run in parallel: they mostly wait,
+// and compute little.
 package clusters

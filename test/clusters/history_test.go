@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// checkDump fails unless the Application's objects are on that cluster, as the spec
-// has them, and none is on any other one.
+// checkDump fails unless the Application's objects are on that cluster, as the spec has
+// them, and on no other one.
 func checkDump(t *testing.T, a app, cluster string, travellers map[string]*traveller) {
 	t.Helper()
 	for name, tr := range travellers {
@@ -44,8 +44,8 @@ func checkDump(t *testing.T, a app, cluster string, travellers map[string]*trave
 	}
 }
 
-// ownedBy returns the objects of the Application, by their own word, each with what
-// the spec says of it.
+// ownedBy returns the objects that are marked as the Application's, each with the
+// fields that the spec has.
 func ownedBy(t *testing.T, a app, at *kit.Plane) []string {
 	t.Helper()
 	var found []string
@@ -71,7 +71,7 @@ func ownedBy(t *testing.T, a app, at *kit.Plane) []string {
 	return found
 }
 
-// turn is one in the life of an object on a cluster.
+// turn is an event in the life of an object on a cluster.
 type turn struct {
 	at      time.Time
 	cluster string
@@ -79,9 +79,9 @@ type turn struct {
 	request kit.Request
 }
 
-// checkHistory fails unless each of the Application's objects was on some cluster
-// all the time, the Deployment available where another one was deleted, and no
-// Service came with what a cluster assigns.
+// checkHistory fails unless each of the Application's objects existed on some cluster
+// all the time. The Deployment must be available elsewhere when one is deleted, and no
+// Service may arrive with values that a cluster assigned.
 func checkHistory(t *testing.T, a app, travellers map[string]*traveller) {
 	t.Helper()
 	lives := map[string][]turn{}
@@ -107,7 +107,7 @@ func checkHistory(t *testing.T, a app, travellers map[string]*traveller) {
 	}
 }
 
-// turnOf tells what an accepted request has made of its object, if anything that
+// turnOf returns what an accepted request changed in the life of its object, if that
 // matters here.
 func turnOf(t *testing.T, r kit.Request) string {
 	t.Helper()
@@ -131,8 +131,8 @@ func turnOf(t *testing.T, r kit.Request) string {
 	return ""
 }
 
-// checkLife fails unless the object was somewhere else whenever it was deleted,
-// and available there if it can be.
+// checkLife fails unless the object existed elsewhere whenever it was deleted, and was
+// available there if it can be.
 func checkLife(t *testing.T, object string, life []turn) {
 	t.Helper()
 	slices.SortStableFunc(life, func(a, b turn) int { return a.at.Compare(b.at) })
@@ -162,8 +162,8 @@ func checkLife(t *testing.T, object string, life []turn) {
 	}
 }
 
-// checkUnassigned fails if a Service was created with an address or a port that
-// was assigned somewhere else.
+// checkUnassigned fails if a Service was created with an address or port that another
+// cluster assigned.
 func checkUnassigned(t *testing.T, r kit.Request) {
 	t.Helper()
 	var service corev1.Service

@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// forbidden are objects that no hub may ask an agent for, unless its cluster has
-// agreed to it.
+// forbidden are objects that no hub may request from an agent, unless the agent's
+// cluster has allowed it.
 var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"cluster-role":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a9}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`,
 	"cluster-role-binding": `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a9}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: default, namespace: a9}]}`,
@@ -36,9 +36,9 @@ var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"list":                 `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a9}}]}`,
 }
 
-// Threat A9 of the security specification: an attacker controls the hub. The webhook is no obstacle, and the labels
-// are such that the agent sees everything. What its cluster has not agreed to, it
-// refuses nevertheless, and says so; nothing is written.
+// Threat A9 of the security specification: an attacker controls the hub. The webhook is bypassed, and the labels
+// let the agent see every Application. The agent refuses everything that its cluster has not allowed, and reports
+// it; nothing is written.
 func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	t.Parallel()
 	const namespace = "a9"
@@ -63,7 +63,7 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	}
 }
 
-// takeHub has the webhook not called for a namespace.
+// takeHub excludes a namespace from the webhook.
 func takeHub(t *testing.T, namespace string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `[{"op": "add", "path": "/webhooks/0/namespaceSelector/matchExpressions/0/values/-", "value": %q}]`, namespace)
@@ -79,7 +79,7 @@ func takeHub(t *testing.T, namespace string) {
 	})
 }
 
-// forge makes an Application as if the webhook had admitted it.
+// forge creates an Application as if the webhook had admitted it.
 func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.ConfigMap {
 	t.Helper()
 	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), forged(cluster, namespace, name, manifest), metav1.CreateOptions{})
@@ -93,18 +93,18 @@ func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
 	return cm
 }
 
-// flood is how many writes a cluster that somebody has taken makes at once.
+// flood is the number of concurrent writes of a compromised cluster.
 const flood = 1000
 
-// Threat A10 of the security specification: an attacker controls a cluster and its agent's token. Whatever it
-// writes about the Applications there, however often, harms no other cluster: one that is
-// moved away arrives as its spec says, with nothing of what was forged, and one of
-// another cluster is repaired and changed while he writes.
+// Threat A10 of the security specification: an attacker controls a cluster and its agent's token. The
+// attacker's writes about Applications there, at any rate, harm no other cluster. An Application that moves
+// away arrives as its spec says, without the forged values. One of another cluster is repaired and changed
+// meanwhile.
 func TestHostileClusterHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	const namespace = "a10"
 	newNamespace(t, namespace, planes()...)
-	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: this test is it
+	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: the test acts as the agent
 	sound := enrol(t, "sound", env.east, []string{namespace}, quickLease()...)
 	kit.Must(t, sound.Start(t.Context()))
 	as := taken.onHub(t)
@@ -122,7 +122,7 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 		if service.Spec.ClusterIP == forgedAddress || service.Spec.Ports[0].NodePort == forgedPort {
 			t.Errorf("the Service has what was forged: %v", service.Spec)
 		}
-		// It says so itself, and no longer what was forged.
+		// The new cluster's status replaces the forged one.
 		kit.Eventually(t, func() string {
 			if status := moved.status(t); status.State != application.StateRunning || len(status.Objects) != len(want) {
 				return fmt.Sprintf("%s says: %v", moved, status)
@@ -148,14 +148,14 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 	sound.mustLive(t)
 }
 
-// What the cluster that is taken says was assigned there.
+// Values that the compromised cluster reports as assigned.
 const (
 	forgedAddress = "10.0.66.66"
 	forgedPort    = 31666
 )
 
-// forgeStatus has the agent of a cluster say that its Application is on another
-// one, and has learned what it has not.
+// forgeStatus writes, as a cluster's agent, that its Application is on another cluster,
+// with false learned values.
 func forgeStatus(t *testing.T, as kubernetes.Interface, a app, cluster string) {
 	t.Helper()
 	learned := []map[string]any{{
@@ -177,8 +177,8 @@ func forgeStatus(t *testing.T, as kubernetes.Interface, a app, cluster string) {
 	kit.Must(t, err)
 }
 
-// writeFlood writes the status of an Application again and again, some at a time,
-// and gives how many writes were accepted.
+// writeFlood writes the status of an Application repeatedly, several at a time, and
+// returns the number of accepted writes.
 func writeFlood(ctx context.Context, as kubernetes.Interface, a app) (made int64) {
 	const writers = 8
 	var accepted atomic.Int64

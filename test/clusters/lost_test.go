@@ -15,13 +15,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// soon is how soon an Application says that its cluster cannot be reached.
+// soon limits the time until an Application reports that its cluster cannot be reached.
 const soon = time.Minute
 
-// Threat A36 of the security specification: a cluster does not answer any more: its address refuses connections, or swallows
-// what is sent. Its Applications say so; one that is deleted waits, until a user
-// gives up on what it has there, who is told what that is. One that was moved away
-// goes on where it is, and the user gives up on the cluster alone.
+// Threat A36 of the security specification: a cluster does not answer any more: its address refuses connections, or
+// drops all packets. Its Applications report that. A deleted one waits until a user gives up on the objects there,
+// which a warning lists. One that moved away runs on its new cluster, and the user gives up only on the old one.
 func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	kit.Long(t, "a cluster is lost for a minute")
 	t.Parallel()
@@ -33,8 +32,8 @@ func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	}
 }
 
-// loss is the loss of a cluster, with an Application that is deleted then, and one
-// that is moved to another cluster.
+// loss is the loss of a cluster, with two Applications: one is deleted meanwhile, and
+// one is moved to another cluster.
 type loss struct {
 	namespace      string
 	wire           *installation.Wire
@@ -42,8 +41,8 @@ type loss struct {
 	deleted, moved app
 }
 
-// many is how many objects the Application has that is deleted: what cannot be
-// reached is not to be waited for as often.
+// many is the number of objects of the deleted Application: an unreachable cluster must
+// not delay it once for each object.
 const many = 12
 
 func newLoss(t *testing.T, namespace string) *loss {
@@ -80,7 +79,7 @@ func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
 	l.checkLeft(t)
 }
 
-// giveUpDeleted gives up on everything that the deleted Application has.
+// giveUpDeleted annotates the deleted Application to give up on all its objects.
 func (l *loss) giveUpDeleted(t *testing.T) {
 	t.Helper()
 	l.deleted.awaitUnreachable(t)
@@ -96,7 +95,7 @@ func (l *loss) giveUpDeleted(t *testing.T) {
 	l.deleted.awaitEvent(t, left[0])
 }
 
-// giveUpMoved gives up on the cluster where the other Application is no more.
+// giveUpMoved annotates the other Application to give up on the cluster that it has left.
 func (l *loss) giveUpMoved(t *testing.T) {
 	t.Helper()
 	l.moved.awaitReady(t, l.rescue.Name)
@@ -108,8 +107,8 @@ func (l *loss) giveUpMoved(t *testing.T) {
 	l.moved.MustSettle(t, l.rescue.Name)
 }
 
-// checkLeft has the cluster come back after all. What was given up is nobody's, and
-// stays.
+// checkLeft brings the cluster back. Objects that were given up have no owner, and
+// stay.
 func (l *loss) checkLeft(t *testing.T) {
 	t.Helper()
 	kit.Must(t, l.wire.Mend())
@@ -122,7 +121,7 @@ func (l *loss) checkLeft(t *testing.T) {
 	}
 }
 
-// giveUp has the user annotate the Application, and gives what kubectl says.
+// giveUp annotates the Application as the user, and returns the output of kubectl.
 func (a app) giveUp(t *testing.T, what string) string {
 	t.Helper()
 	return env.hub.Kubectl(t, "--namespace", a.Namespace, "annotate", "configmap", a.Name, application.ForceDeleteAnnotation+"="+what)
@@ -139,7 +138,8 @@ func checkWarning(t *testing.T, said string, left []string) {
 	}
 }
 
-// awaitUnreachable waits until the Application says that its cluster does not answer.
+// awaitUnreachable waits until the Application reports that its cluster does not
+// answer.
 func (a app) awaitUnreachable(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -147,7 +147,8 @@ func (a app) awaitUnreachable(t *testing.T) {
 	t.Logf("%s says so after %s", a, time.Since(began).Round(time.Millisecond))
 }
 
-// awaitReady waits until the agent of that cluster says that all is well there.
+// awaitReady waits until the agent of that cluster reports that the Application is
+// ready.
 func (a app) awaitReady(t *testing.T, cluster string) {
 	t.Helper()
 	kit.Eventually(t, func() string {

@@ -13,14 +13,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// env is what all tests share: a hub with its installation, and two clusters. The
-// installation is cluster-wide, so that the control planes are of this suite alone.
+// env is what all tests share: a hub with its installation, and two clusters. No other
+// suite uses these control planes, because the installation is cluster-wide.
 var env struct {
 	hub, east, west *kit.Plane
 	installation    *installation.Installation
 }
 
-// planes are all of them, the hub first.
+// planes returns all control planes, the hub first.
 func planes() []*kit.Plane { return []*kit.Plane{env.hub, env.east, env.west} }
 
 func TestMain(m *testing.M) {

@@ -16,15 +16,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A35 of the security specification: an Application is moved between three clusters, of which the hub is one; at times
-// on to another one, or back, before it has arrived. Each time an agent is killed
-// at one of its requests: before it is sent, or when it is carried out and nobody
-// hears of it. At times the user goes on while the agent is down.
+// Threat A35 of the security specification: an Application moves between three clusters, of which the hub is one.
+// Sometimes it moves on, or back, before it has arrived. In each move an agent is killed at one of its requests: before
+// it is sent, or after it was carried out and before its answer. Sometimes the user continues while the agent is down.
 //
-// In the end each object is on exactly one cluster, as the spec has it. It was on
-// one all the time: none is deleted before it is on another one, and the
-// Deployment is available there. What a cluster has assigned is on no other one.
-// Applications that stay where they are, and drift all the while, are repaired.
+// At the end each object is on exactly one cluster, as the spec has it. It was on one all the time: none is deleted
+// before it exists on another one, and the Deployment is available there. A value that one cluster assigned is on no
+// other one. Applications that stay, and drift meanwhile, are repaired.
 func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
 	rounds := 50
@@ -63,7 +61,7 @@ func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 
 func isRefused(r kit.Request) bool { return r.Status.Code == http.StatusForbidden }
 
-// resident is an Application that stays where it is, while its object drifts.
+// resident is an Application that stays on its cluster, while its object drifts.
 type resident struct {
 	app
 
@@ -84,13 +82,13 @@ func (r resident) uidNow(t *testing.T) any {
 	return kit.Field(r.home.plane.Get(t, kit.ConfigMaps, r.Namespace, settingsOf(r.app)), "metadata", "uid")
 }
 
-// drift has somebody change the object.
+// drift changes the object as another client.
 func (r resident) drift(t *testing.T) {
 	t.Helper()
 	r.home.plane.Change(t, kit.ConfigMaps, r.Namespace, settingsOf(r.app), drift(0))
 }
 
-// check waits until the object is as it was at first, and looks that it is the same.
+// check waits until the object is repaired, and fails if it was replaced.
 func (r resident) check(t *testing.T) {
 	t.Helper()
 	mustHave(t, kit.Timeout, r.home.plane, r.Namespace, settingsOf(r.app), keyOf(0), "right")
@@ -99,7 +97,7 @@ func (r resident) check(t *testing.T) {
 	}
 }
 
-// seedOf gives the seed of the test's chances, and prints it: KRAKE_TEST_SEED
+// seedOf returns the seed of the test's random choices, and prints it: KRAKE_TEST_SEED
 // repeats a run.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
@@ -124,9 +122,9 @@ type traveller struct {
 
 func newTraveller(t *testing.T, name string, at *kit.Plane, namespace string) *traveller {
 	t.Helper()
-	arguments := []string{"--leader-elect=false"} // whoever is killed has a successor at once
+	arguments := []string{"--leader-elect=false"} // a killed agent is replaced at once
 	tr := &traveller{spoke: enrol(t, name, at, []string{namespace}, arguments...), begin: at.Mark(t)}
-	tr.victim = &proxy.Victim{Kill: func() { _ = tr.Kill() }} // one that cannot be killed goes on
+	tr.victim = &proxy.Victim{Kill: func() { _ = tr.Kill() }} // if the kill fails, it continues
 	tr.proxied(t, &tr.Target, at)
 	if tr.Hub != "" {
 		tr.proxied(t, &tr.Hub, env.hub)
@@ -145,16 +143,16 @@ func (tr *traveller) proxied(t *testing.T, file *string, to *kit.Plane) {
 	tr.through(t, file, p)
 }
 
-// journey is the way of an Application.
+// journey is the route of an Application.
 type journey struct {
 	app        app
 	random     *rand.Rand
 	travellers map[string]*traveller
 	residents  []resident
-	// at are the clusters where it may have something; the last is where it is to be.
+	// at has the clusters where it may have objects; the last is its destination.
 	at []string
-	// down is whose agent was killed in an earlier round, and stays down until the
-	// user has made the next step; empty if none is.
+	// down is the agent that was killed in an earlier round, and stays down until the
+	// user's next step; empty for none.
 	down   string
 	killed int
 }
@@ -172,7 +170,7 @@ func (j *journey) round(t *testing.T, round int) {
 	}
 	for i, next := range way {
 		if i > 0 {
-			time.Sleep(time.Duration(j.random.IntN(400)) * time.Millisecond) // the user thinks; nothing is waited for
+			time.Sleep(time.Duration(j.random.IntN(400)) * time.Millisecond) // the user pauses; this waits for nothing
 		}
 		j.app.Annotate(t, "cluster", next)
 		j.at = append(j.at, next)
@@ -189,14 +187,14 @@ func (j *journey) round(t *testing.T, round int) {
 		j.arrive(t)
 	}
 	if !killed {
-		kit.Must(t, errors.Join(tr.Kill(), tr.Begin())) // it has nothing to do
+		kit.Must(t, errors.Join(tr.Kill(), tr.Begin())) // it has no work
 	}
 	t.Logf("round %d: to %v, agent of %s killed at its call %d (met: %t, sent: %t, stays down: %t), %s",
 		round, way, victim, call, killed, sent, hold && killed, time.Since(began).Round(time.Millisecond))
 }
 
-// way is where the Application goes from where it is: to another cluster, or to one
-// and on, perhaps back, before it has arrived.
+// way returns the next clusters of the Application: another one, or two in turn,
+// perhaps back, before it has arrived.
 func (j *journey) way() []string {
 	first := j.other(j.at[len(j.at)-1])
 	if j.random.IntN(3) > 0 {
@@ -205,21 +203,21 @@ func (j *journey) way() []string {
 	return []string{first, j.other(first)}
 }
 
-// other chooses a cluster that is not that one.
+// other chooses another cluster.
 func (j *journey) other(than string) string {
 	names := slices.Sorted(maps.Keys(j.travellers))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == than })
 	return names[j.random.IntN(len(names))]
 }
 
-// victim chooses an agent that has something to do with the way.
+// victim chooses an agent that takes part in the move.
 func (j *journey) victim(way []string) string {
 	involved := slices.Sorted(slices.Values(append(slices.Clone(j.at), way...)))
 	involved = slices.DeleteFunc(slices.Compact(involved), func(name string) bool { return name == j.down })
 	return involved[j.random.IntN(len(involved))]
 }
 
-// revive starts the agent that is down.
+// revive starts the killed agent.
 func (j *journey) revive(t *testing.T) {
 	t.Helper()
 	if j.down == "" {
@@ -229,8 +227,7 @@ func (j *journey) revive(t *testing.T) {
 	j.down = ""
 }
 
-// awaitDeath waits until the agent is killed, or has no reason to be any more: the
-// Application has arrived.
+// awaitDeath waits until the agent is killed, or the Application has arrived.
 func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -243,8 +240,8 @@ func (j *journey) awaitDeath(t *testing.T, death <-chan struct{}) {
 	})
 }
 
-// arrive waits until the Application is where it is to be, and looks that it is
-// nowhere else.
+// arrive waits until the Application is on its last cluster, and checks that it is on
+// no other.
 func (j *journey) arrive(t *testing.T) {
 	t.Helper()
 	end := j.at[len(j.at)-1]

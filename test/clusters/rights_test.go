@@ -22,14 +22,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// attempt is something that the agent of one cluster tries with an Application of
-// another one.
+// attempt is a request of one cluster's agent about an Application of another cluster.
 type attempt struct {
 	what string
 	do   func(context.Context, kubernetes.Interface, types.NamespacedName) error
 }
 
-// patched is an attempt to change the Application by a patch of this type.
+// patched is an attempt to change the Application with a patch of this type.
 func patched(what string, kind types.PatchType, body string) attempt {
 	options := metav1.PatchOptions{}
 	if kind == types.ApplyPatchType {
@@ -45,14 +44,14 @@ type (
 	leases     = coordinationclient.LeaseInterface
 )
 
-// onConfigMaps is an attempt with the ConfigMaps of the Application's namespace.
+// onConfigMaps is an attempt on the ConfigMaps of the Application's namespace.
 func onConfigMaps(what string, try func(ctx context.Context, in configMaps, name string) error) attempt {
 	return attempt{what, func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
 		return try(ctx, as.CoreV1().ConfigMaps(app.Namespace), app.Name)
 	}}
 }
 
-// onLeases is an attempt with the Leases of the agents.
+// onLeases is an attempt on the Leases of the agents.
 func onLeases(what string, try func(ctx context.Context, in leases) error) attempt {
 	return attempt{what, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
 		return try(ctx, as.CoordinationV1().Leases(application.AgentsNamespace))
@@ -61,10 +60,10 @@ func onLeases(what string, try func(ctx context.Context, in leases) error) attem
 
 func second[T any](_ T, err error) error { return err }
 
-// merged is an attempt to change the Application by a merge patch.
+// merged is an attempt to change the Application with a merge patch.
 func merged(what, body string) attempt { return patched(what, types.MergePatchType, body) }
 
-// writes are attempts to change or delete the Application.
+// writes returns attempts to change or delete the Application.
 func writes() []attempt {
 	return []attempt{
 		merged("patch data spec.manifest", `{"data": {"spec.manifest": ""}}`),
@@ -105,7 +104,8 @@ func writes() []attempt {
 	}
 }
 
-// reads are attempts to see the Application among the others of its namespace.
+// reads returns attempts to read the Application, alone or with others of its
+// namespace.
 func reads() []attempt {
 	return []attempt{
 		onConfigMaps("list", func(ctx context.Context, in configMaps, _ string) error {
@@ -121,7 +121,7 @@ func reads() []attempt {
 	}
 }
 
-// strays are attempts to read what no agent has to.
+// strays returns attempts to read what no agent needs.
 func strays() []attempt {
 	return []attempt{
 		onConfigMaps("get", func(ctx context.Context, in configMaps, name string) error {
@@ -133,7 +133,7 @@ func strays() []attempt {
 	}
 }
 
-// tellings are attempts to say something about the Application.
+// tellings returns attempts to report on the Application.
 func tellings() []attempt {
 	return []attempt{{"create an Event about it", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
 		return second(as.EventsV1().Events(name.Namespace).Create(ctx, &eventsv1.Event{
@@ -145,8 +145,8 @@ func tellings() []attempt {
 	}}}
 }
 
-// takeovers are attempts to be the other cluster: by its Leases, its Secret, or its
-// ServiceAccount. They have nothing to do with an Application.
+// takeovers returns attempts to become the other cluster: with its Leases, its Secret,
+// or its ServiceAccount. They concern no Application.
 func takeovers(own *rest.Config) []attempt {
 	var found []attempt
 	for _, name := range []string{application.HubLease("south"), application.TargetLease("south"), "other"} {
@@ -193,12 +193,11 @@ func takeovers(own *rest.Config) []attempt {
 	)
 }
 
-// Threat A8 of the security specification: an agent writes to another cluster. As the agent of the cluster
-// north, on the hub, whatever is tried with an
-// Application of the cluster south is refused by the API server, which is asked
-// without any of our code. Where each cluster has its namespace, that includes
-// every sight of it; in a namespace of several clusters it does not. An Application
-// that has left north for south is no exception, but for what north still holds.
+// Threat A8 of the security specification: an agent writes to another cluster. The agent of the cluster
+// north attacks an Application of the cluster south on the hub. The API server refuses every attempt,
+// without any of our code. If each cluster has its own namespace, that includes all reads; in a shared
+// namespace it does not. An Application that moved from north to south is no exception, except for its
+// objects in north.
 func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	newNamespace(t, "north", env.hub)
@@ -246,7 +245,7 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// claim has an agent say that it is about to create an object, as it does first.
+// claim records, as an agent, that it is about to create an object.
 func (a app) claim(t *testing.T, as kubernetes.Interface, cluster string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"finalizers": [%q]}, "data": {%q: "[]", "status": "{}"}}`, application.Finalizer(cluster), application.InventoryKey(cluster))
@@ -254,7 +253,7 @@ func (a app) claim(t *testing.T, as kubernetes.Interface, cluster string) {
 	kit.Must(t, err)
 }
 
-// matrix is what was tried, and what the API server said to it.
+// matrix has the attempts, and the API server's answers.
 type matrix struct {
 	columns []column
 	text    strings.Builder
@@ -265,13 +264,12 @@ type column struct {
 	app   app
 }
 
-// The answers.
 const (
 	refused = "403"
 	allowed = "allowed"
 )
 
-// try tries something in each column, and fails if the answer is not as wanted.
+// try makes an attempt in each column, and fails unless the answer is the wanted one.
 func (m *matrix) try(t *testing.T, as kubernetes.Interface, each attempt, want ...string) {
 	t.Helper()
 	fmt.Fprintf(&m.text, "%-50s", each.what)
@@ -296,5 +294,5 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// String gives a line for each attempt.
+// String returns a line for each attempt.
 func (m *matrix) String() string { return m.text.String() }

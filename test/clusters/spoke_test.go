@@ -12,15 +12,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// spoke is an enrolled cluster: the plane where its objects are, and its agent.
+// spoke is an enrolled cluster: the control plane with its objects, and its agent.
 type spoke struct {
 	*installation.Spoke
 
 	plane *kit.Plane
 }
 
-// enrol enrols a cluster whose Applications are in these namespaces of the hub,
-// and ends its agent with the test. The agent is not started.
+// enrol enrols a cluster whose Applications are in these namespaces of the hub, and
+// ends its agent with the test. It does not start the agent.
 func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, arguments ...string) *spoke {
 	t.Helper()
 	enrolled, err := env.installation.Enrol(t.Context(), at.Cluster, installation.Enrolment{
@@ -36,7 +36,7 @@ func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, argume
 	return &spoke{enrolled, at}
 }
 
-// mustLive fails if the agent has ended by itself.
+// mustLive fails if the agent has ended unasked.
 func (s *spoke) mustLive(t *testing.T) {
 	t.Helper()
 	process := s.Process()
@@ -45,20 +45,20 @@ func (s *spoke) mustLive(t *testing.T) {
 	}
 	select {
 	case <-process.Exited():
-		if s.Process() == process { // nobody has killed it meanwhile
+		if s.Process() == process { // the test has not killed it meanwhile
 			t.Fatalf("the agent of %s has ended by itself: %v", s.Name, process.Wait())
 		}
 	default:
 	}
 }
 
-// detour is what can stand between a client and an API server.
+// detour can stand between a client and an API server.
 type detour interface {
 	WriteKubeconfig(from, to string) error
 }
 
-// through has a kubeconfig file of the agent lead over a detour from the next
-// start on.
+// through rewrites a kubeconfig file of the agent to lead over a detour from the
+// agent's next start.
 func (s *spoke) through(t *testing.T, file *string, way detour) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -66,7 +66,7 @@ func (s *spoke) through(t *testing.T, file *string, way detour) {
 	*file = path
 }
 
-// newWire lays a wire to a control plane that is there as long as the test.
+// newWire makes a wire to a control plane, which ends with the test.
 func newWire(t *testing.T, to *kit.Plane) *installation.Wire {
 	t.Helper()
 	wire, err := installation.NewWire(to.RESTConfig())
@@ -75,7 +75,7 @@ func newWire(t *testing.T, to *kit.Plane) *installation.Wire {
 	return wire
 }
 
-// onHub gives a client that is the agent on the hub, by the very file it has.
+// onHub returns a client with the agent's own file for the hub.
 func (s *spoke) onHub(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	return clientOf(t, configOf(t, s.Hub))

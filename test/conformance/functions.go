@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// state is what the functions work on: the lists of an Application.
+// state is the input of the functions: the lists of an Application.
 type state struct {
 	resources, custom         []any
 	mangled, applied, current []any
@@ -16,10 +16,10 @@ type state struct {
 	semantic bool
 }
 
-// function runs a function of the engine and gives its result in the vector's form.
+// function runs a function of the engine and returns its result in the vector's form.
 type function func(*state) (map[string]any, error)
 
-// functions are those that vectors name.
+// functions has the functions that vectors name.
 var functions = map[string]function{
 	"default_schema":         (*state).defaultSchema,
 	"applied_from_spec":      withSchemas((*state).appliedFromSpec),
@@ -31,7 +31,7 @@ var functions = map[string]function{
 	"validate":               (*state).validate,
 }
 
-// withSchemas is a function that works by the schemas of the state.
+// withSchemas returns a function that uses the schemas of the state.
 func withSchemas(f func(*state, schema.Set) (map[string]any, error)) function {
 	return func(s *state) (map[string]any, error) {
 		set, err := parsed(s.mangled)
@@ -86,8 +86,8 @@ func listFindings(found schema.Findings) []any {
 	return items
 }
 
-// defaultSchema uses the user's schemas as they are (specification 1.2.1): what
-// does not fit the manifest is for validate to say.
+// defaultSchema uses the user's schemas unchanged (specification 1.2.1): validate
+// reports what does not fit the manifest.
 func (s *state) defaultSchema() (map[string]any, error) {
 	set, _ := schema.Mangle(s.resources, s.custom)
 	if set == nil {
@@ -100,8 +100,8 @@ func (s *state) defaultSchema() (map[string]any, error) {
 	return status("mangled_observer_schema", s.mangled), nil
 }
 
-// unchecked gives the user's schemas and the default ones without a look at
-// whether they fit.
+// unchecked returns the user's schemas and the default ones without a check whether
+// they fit.
 func (s *state) unchecked() (schema.Set, error) {
 	set, err := parsed(s.custom)
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *state) unchecked() (schema.Set, error) {
 	return set, nil
 }
 
-// parsed reads schemas. They may belong to resources of any list: those that
-// hooks added are in no manifest.
+// parsed parses schemas. They may belong to resources of any list: resources that hooks
+// add are in no manifest.
 func parsed(schemas []any) (schema.Set, error) {
 	set, found := schema.Mangle(nil, schemas)
 	for _, f := range found.Errors() {
@@ -193,8 +193,8 @@ func (s *state) observedFromResponse(set schema.Set) (map[string]any, error) {
 	return status("last_observed_manifest", s.current), nil
 }
 
-// observing gives the schema of the response, and the desired resource if one
-// is known: it tells resources of one name apart, and the elements of lists.
+// observing returns the schema of the response, and the desired resource if one is
+// known: it distinguishes resources of one name, and the elements of lists.
 func (s *state) observing(set schema.Set) (map[string]any, schema.Schema, error) {
 	if len(s.applied) > 0 {
 		i, own, err := s.find(set, s.response)
@@ -210,7 +210,7 @@ func (s *state) observing(set schema.Set) (map[string]any, schema.Schema, error)
 	return nil, own[0], nil
 }
 
-// find gives the desired resource of a response and its schema.
+// find returns the desired resource of a response and its schema.
 func (s *state) find(set schema.Set, response map[string]any) (int, schema.Schema, error) {
 	id, err := manifest.Identify(response)
 	if err != nil {

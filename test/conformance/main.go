@@ -1,13 +1,14 @@
-// Conformance runs folders of test vectors against the observer-schema engine
-// and prints a line per file, each failure with its difference, and the totals:
+// Conformance runs folders of test vectors against the observer-schema engine. It
+// prints a line for each file, each failure with its difference, and the totals:
 //
 //	go run ./test/conformance [--semantic] DIR [DIR...]
 //
-// It exits with 1 if a case failed, and with 2 if a folder could not be run.
-// The vectors compare values literally. With --semantic values are compared as
-// the API means them, and the cases that assume otherwise are skipped.
+// It exits with 1 if a case failed, and with 2 if a folder could not be run. The
+// vectors compare values literally. With --semantic, the engine compares values by
+// their meaning in the API, and the cases that require a literal comparison are
+// skipped.
 //
-// The project's own vectors lie in testdata/vectors; its README has the format.
+// The project's own vectors are in testdata/vectors; its README describes the format.
 package main
 
 import (
@@ -23,7 +24,7 @@ func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// execute gives the exit code.
+// execute returns the exit code.
 func execute(arguments []string, out, problems io.Writer) int {
 	r := runner{out: out, functions: functions}
 	flags := pflag.NewFlagSet("conformance", pflag.ContinueOnError)

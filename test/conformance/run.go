@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// file is a vector file. One without a function is data behind the vectors.
+// file is a vector file. A file without a function has data for the vectors.
 type file struct {
 	Function string     `json:"function"`
 	Cases    []testCase `json:"cases"`
@@ -31,8 +31,8 @@ type testCase struct {
 	Steps     []any          `json:"steps"`
 }
 
-// literal tags the cases in which the API server writes a value down
-// differently, and that is wanted to be a difference.
+// literal tags the cases in which the API server stores a value in another form, and
+// the case requires a difference.
 const literal = "api-normalisation"
 
 const scenarios = "scenarios"
@@ -42,7 +42,7 @@ var errInputChanged = errors.New("the function changes its input")
 type runner struct {
 	out       io.Writer
 	functions map[string]function
-	// semantic: values are compared as the API means them, see [refine].
+	// semantic: values are compared by their meaning in the API, see [refine].
 	semantic bool
 }
 
@@ -51,7 +51,7 @@ type tally struct {
 	passed, failed, skipped int
 }
 
-// String names the reason with the number, so that no skip is without one.
+// String has the reasons with their numbers, so that no skip is unexplained.
 func (t tally) String() string {
 	text := fmt.Sprintf("%4d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
 	if t.skipped > 0 {
@@ -66,7 +66,7 @@ func (t *tally) add(other tally) {
 	t.skipped += other.skipped
 }
 
-// run runs the folders and tells if a case failed.
+// run runs the folders and reports whether a case failed.
 func (r runner) run(dirs []string) (failed bool, err error) {
 	var total tally
 	for _, dir := range dirs {
@@ -141,7 +141,7 @@ func (r runner) runFile(vectors file) tally {
 
 func (r runner) skips(c testCase) bool { return r.semantic && slices.Contains(c.Tags, literal) }
 
-// check gives the difference between what is wanted and what the engine does.
+// check returns the difference between the wanted result and the engine's.
 func (r runner) check(name string, c testCase) string {
 	switch {
 	case name == scenarios:
@@ -165,8 +165,8 @@ func (r runner) check(name string, c testCase) string {
 	return cmp.Diff(normal(c.Want), normal(got))
 }
 
-// mistakesDiff compares findings. With errors among them a case may list the
-// warnings, too, but it need not.
+// mistakesDiff compares findings. Next to errors, a case may list the warnings, but
+// need not.
 func mistakesDiff(want any, got map[string]any) string {
 	mistakes := findings(got["errors"])
 	diff := cmp.Diff(findings(want), mistakes)
@@ -177,7 +177,7 @@ func mistakesDiff(want any, got map[string]any) string {
 	return diff
 }
 
-// errorDiff: any error will do.
+// errorDiff accepts any error.
 func errorDiff(want any, got map[string]any, err error) string {
 	if err != nil {
 		return ""
@@ -185,7 +185,7 @@ func errorDiff(want any, got map[string]any, err error) string {
 	return cmp.Diff(map[string]any{"error": normal(want)}, normal(got))
 }
 
-// call runs a function of the engine. It has to leave its input as it was.
+// call runs a function of the engine. It must not change its input.
 func (r runner) call(name string, input map[string]any) (map[string]any, error) {
 	before := runtime.DeepCopyJSON(input)
 	s := newState(input)
@@ -197,7 +197,7 @@ func (r runner) call(name string, input map[string]any) (map[string]any, error) 
 	return got, err
 }
 
-// normal is what JSON makes of a value, for which 1.0 is 1.
+// normal returns a value after JSON, for which 1.0 is 1.
 func normal(value any) (plain any) {
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -209,7 +209,7 @@ func normal(value any) (plain any) {
 	return plain
 }
 
-// findings cuts findings down to what the vectors fix: code and path.
+// findings reduces findings to the parts that the vectors fix: code and path.
 func findings(value any) []string {
 	items, _ := value.([]any)
 	var places []string

@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The cases of these tests are about one song of which the tempo is observed.
+// The cases of these tests are about one song, of which the tempo is observed.
 const (
 	schemas = `"mangled_observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": null}}]`
 	applied = `"last_applied_manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 1}}]`
@@ -18,7 +18,8 @@ const (
 		{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 2}}]}}`
 	rightDelta = `{"new": [], "modified": [0], "deleted": []}`
 	wrongDelta = `{"new": [], "modified": [], "deleted": [777]}`
-	// below and mistaken have one element less for a minimum than the manifest has; mistaken observes the tempo wrongly, too.
+	// below and mistaken have a minimum of one element less than the manifest has; mistaken also has a mistake about
+	// the tempo.
 	below    = `"manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": ["x"]}}], "observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": [{"observer_schema_list_min_length": 0, "observer_schema_list_max_length": 1}]}}]`
 	mistaken = `"manifest": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"tags": ["x"]}}], "observer_schema": [{"apiVersion": "v1", "kind": "Song", "metadata": {"name": "a"}, "spec": {"bpm": 1, "tags": [{"observer_schema_list_min_length": 0, "observer_schema_list_max_length": 1}]}}]`
 	right    = `{"id": "right", ` + drifted + `, "want": ` + rightDelta + `}`
@@ -30,7 +31,7 @@ func vectors(function string, cases ...string) string {
 	return `{"format": 1, "function": "` + function + `", "cases": [` + strings.Join(cases, ",") + `]}`
 }
 
-// folder gives a folder with these texts as its files a.json, b.json, ...
+// folder returns a folder with these texts as its files a.json, b.json, ...
 func folder(t *testing.T, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +42,7 @@ func folder(t *testing.T, texts ...string) string {
 	return dir
 }
 
-// expect runs the command and looks for texts in what it prints.
+// expect runs the command and searches its output for texts.
 func expect(t *testing.T, arguments []string, code int, texts ...string) string {
 	t.Helper()
 	var out, problems strings.Builder
@@ -72,14 +73,14 @@ func TestEachFileHasALineAndAllHaveATotal(t *testing.T) {
 		"3 passed, 0 failed, 0 skipped  in total\n")
 }
 
-// One failure fails the run, and the other cases run nevertheless.
+// One failure fails the run, but the other cases still run.
 func TestFailure(t *testing.T) {
 	dir := folder(t, vectors("delta", wrong, right), vectors("delta", right))
 	expect(t, []string{dir}, 1, "FAIL delta/wrong [some-tag] (-want +got)", "777",
 		"1 passed, 1 failed, 0 skipped  "+dir+"/a.json\n", "2 passed, 1 failed, 0 skipped  in total\n")
 }
 
-// Whatever is not as wanted is a failure, and says what it is.
+// Any unwanted result is a failure with its reason.
 func TestFailures(t *testing.T) {
 	tests := map[string]struct{ vectors, want string }{
 		"no error":      {vectors("delta", `{"id": "x", `+drifted+`, "wantError": {"code": "no-schema"}}`), "no-schema"},
@@ -103,7 +104,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Where there are errors, what is only a warning may be listed with them, or not.
+// If there are errors, a case may list the warnings with them, or not.
 func TestWarningsBesideErrors(t *testing.T) {
 	const mistake, warning = `{"code": "value-not-null", "path": "spec.observer_schema[0].spec.bpm"}`,
 		`{"code": "min-below-manifest", "path": "spec.observer_schema[0].spec.tags"}`
@@ -112,7 +113,7 @@ func TestWarningsBesideErrors(t *testing.T) {
 	}
 }
 
-// A step's state has all lists, of which a case names those that matter to it.
+// The state of a step has all lists, and a case names only the relevant ones.
 func TestStateAfterAStep(t *testing.T) {
 	expect(t, []string{folder(t, vectors("scenarios", `{"id": "x", "spec": {}, "steps": [
 		{"do": "set", "path": ["status", "last_observed_manifest"], "value": [1], "want": {"status": {"last_observed_manifest": [1], "last_applied_manifest": []}}},
@@ -120,7 +121,7 @@ func TestStateAfterAStep(t *testing.T) {
 		{"do": "delta", "want": {"new": [], "modified": [], "deleted": []}}]}`))}, 0)
 }
 
-// A run that does not run what it was asked to is no success.
+// A run that cannot run everything requested is a failure.
 func TestProblems(t *testing.T) {
 	tests := map[string]struct {
 		arguments []string
@@ -140,7 +141,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Data behind the vectors, and notes, may lie in the folder.
+// The folder may also have data for the vectors, and notes.
 func TestOtherFilesArePassedOver(t *testing.T) {
 	dir := folder(t, `{"about": "manifests", "applications": []}`, vectors("delta", right))
 	kit.Must(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("notes"), 0o600))
@@ -149,7 +150,7 @@ func TestOtherFilesArePassedOver(t *testing.T) {
 	}
 }
 
-// Only the semantic mode skips, only what is tagged so, and it says why.
+// Only the semantic mode skips cases, only tagged ones, and it prints the reason.
 func TestSkipped(t *testing.T) {
 	dir := folder(t, vectors("delta", written, right))
 	expect(t, []string{"--semantic", dir}, 0,
@@ -158,7 +159,7 @@ func TestSkipped(t *testing.T) {
 	expect(t, []string{dir}, 1, "1 passed, 1 failed, 0 skipped  in total\n")
 }
 
-// No result excuses a changed input, not even a wanted one or a wanted error.
+// A changed input is always a failure, even with a wanted result or error.
 func TestChangedInput(t *testing.T) {
 	give := map[string]function{
 		"the result": func(*state) (map[string]any, error) {
@@ -182,7 +183,7 @@ func TestChangedInput(t *testing.T) {
 	runWith(t, changing(give["the result"]), scenario, true)
 }
 
-// changing makes a function add to its input, deep down.
+// changing makes a function add to its input, at a deep level.
 func changing(f function) function {
 	return func(s *state) (map[string]any, error) {
 		resource, _ := s.applied[0].(map[string]any)

@@ -34,8 +34,8 @@ func (r runner) scenario(c testCase) string {
 	return ""
 }
 
-// perform does one step and writes its result into the root. It gives the state
-// after it, and that of a delta is its result.
+// perform runs one step and writes its result into the root. It returns the state after
+// it; the state of a delta is its result.
 func (r runner) perform(root, step map[string]any) (map[string]any, error) {
 	switch step["do"] {
 	case "set":
@@ -68,7 +68,7 @@ func (r runner) each(root map[string]any, live any, name string) error {
 	return nil
 }
 
-// sequence runs functions one after the other and writes down what they give.
+// sequence runs functions one after the other and writes their results.
 func (r runner) sequence(root map[string]any, response any, names ...string) error {
 	status, _ := root["status"].(map[string]any)
 	for _, name := range names {
@@ -106,7 +106,7 @@ func assign(root any, path []any, value any, given bool) any {
 	return root
 }
 
-// named gives what is wanted of a state: a case need not name all of its lists.
+// named returns the lists of a state that the case names: it need not name all.
 func named(want, state map[string]any) map[string]any {
 	chosen := map[string]any{}
 	for key, value := range want {

@@ -8,14 +8,15 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// refine gives the schema by which a desired resource is compared in semantic
-// mode. Lists stay aligned by index, as in the vectors.
+// refine returns the schema with which the semantic mode compares a desired resource.
+// Lists stay aligned by index, as in the vectors.
 func refine(s schema.Schema, desired map[string]any) schema.Schema {
 	return apitypes.AcceptWritten(s, desired)
 }
 
-// refined gives the set with each schema refined for its desired resource. The
-// order stays: it says which schema belongs to which of several namesakes.
+// refined returns the set with each schema refined for its desired resource. The order
+// stays: it decides which schema belongs to which of several resources of the same
+// name.
 func (s *state) refined(set schema.Set) schema.Set {
 	if !s.semantic {
 		return set

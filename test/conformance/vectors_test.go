@@ -64,13 +64,13 @@ func testVector(t *testing.T, function string, c testCase) {
 	}
 }
 
-// rules is how many each section of the specification has. 1.6.10 is about
-// acting, which no vector does.
+// rules has the number of rules in each section of the specification. 1.6.10 is about
+// actions, which no vector tests.
 var rules = map[string]int{"1.1": 4, "1.2": 7, "1.3": 6, "1.4": 6, "1.5": 5, "1.6": 9, "1.7": 3, "2": 21}
 
-// beyondVectors are the rules that no pure function can break.
+// beyondVectors are the rules that no pure function can violate.
 var beyondVectors = []string{
-	"2.18", // whose an object is that exists already
+	"2.18", // ownership of an existing object
 }
 
 var codes = []string{

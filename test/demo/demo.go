@@ -21,7 +21,7 @@ import (
 //go:embed nginx.yaml
 var application []byte
 
-// stepTimeout bounds each step: all of them take far less.
+// stepTimeout limits each step: all of them take far less.
 const stepTimeout = time.Minute
 
 // demo is what the steps of the demonstration share.
@@ -31,7 +31,7 @@ type demo struct {
 	client  dynamic.Interface
 }
 
-// run starts a cluster, shows the steps, and stops the cluster whatever happens.
+// run starts a cluster, shows the steps, and stops the cluster in any case.
 func run(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprintln(out, "A control plane of its own, on this machine (it has no kubelet: a stand-in for it declares Pods ready, and none runs):")
 	c, err := cluster.Start(ctx, cluster.Options{PretendKubelet: true, Log: out})
@@ -55,7 +55,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return (&demo{out: out, cluster: c, client: client}).show(ctx)
 }
 
-// show runs the steps; the first that does not come out as told ends it.
+// show runs the steps; the first with another result than expected ends it.
 func (d *demo) show(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		d.create, d.drift, d.unobserved, d.deleteService, d.deleteApplication,
@@ -74,8 +74,7 @@ func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n=== %s\n", text) }
 
 func (d *demo) say(format string, arguments ...any) { fmt.Fprintf(d.out, format+"\n", arguments...) }
 
-// kubectl runs kubectl, and shows the command and what it printed as a user
-// would see it.
+// kubectl runs kubectl, and shows the command and its output as a user would see them.
 func (d *demo) kubectl(ctx context.Context, arguments ...string) error {
 	fmt.Fprintf(d.out, "$ kubectl %s\n", quote(arguments))
 	command := exec.CommandContext(ctx, d.cluster.Kubectl(), arguments...)
@@ -88,7 +87,7 @@ func (d *demo) kubectl(ctx context.Context, arguments ...string) error {
 	return nil
 }
 
-// quote writes arguments as a shell takes them.
+// quote quotes arguments for a shell.
 func quote(arguments []string) string {
 	words := make([]string, 0, len(arguments))
 	for _, argument := range arguments {
@@ -100,7 +99,8 @@ func quote(arguments []string) string {
 	return strings.Join(words, " ")
 }
 
-// writeApplication puts the file of the Application where kubectl runs.
+// writeApplication writes the file of the Application to the folder in which kubectl
+// runs.
 func (d *demo) writeApplication() error {
 	fmt.Fprintf(d.out, "$ cat nginx.yaml\n%s", application)
 	if err := os.WriteFile(filepath.Join(d.cluster.Dir(), "nginx.yaml"), application, 0o600); err != nil {

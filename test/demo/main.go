@@ -1,5 +1,5 @@
-// Demo shows the main job live, on a real API server that it starts for it and
-// stops again: an Application is created, drifts, heals, and is deleted.
+// Demo shows the main job live, on a real API server that it starts and stops: an
+// Application is created, drifts, heals, and is deleted.
 package main
 
 import (

@@ -64,7 +64,7 @@ func (d *demo) unobserved(ctx context.Context) error {
 	if err := d.kubectl(ctx, "patch", "deployment", "nginx", "--patch", patch); err != nil {
 		return err
 	}
-	// A repair of something else shows that the agent has seen the patch before it.
+	// A repair of another field shows that the agent has seen the earlier patch.
 	changes, err := d.change(ctx, deployments, "scale", "deployment/nginx", "--replicas=5")
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// changes are watched changes, each with the time of its arrival: a step reads
-// them later, when its kubectl has ended.
+// changes are watched changes with their times of arrival: a step reads them after its
+// kubectl has ended.
 type changes struct{ arrived chan arrival }
 
 type arrival struct {
@@ -21,10 +21,10 @@ type arrival struct {
 	at time.Time
 }
 
-// backlog is how many changes can arrive while kubectl runs.
+// backlog is the number of changes that can arrive while kubectl runs.
 const backlog = 1000
 
-// follow watches the object of a resource that has the Application's name.
+// follow watches the object of a resource with the Application's name.
 func (d *demo) follow(ctx context.Context, resource schema.GroupVersionResource) (*changes, error) {
 	return d.watch(ctx, resource, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 }
@@ -54,7 +54,7 @@ func (d *demo) watch(ctx context.Context, resource schema.GroupVersionResource, 
 	return c, nil
 }
 
-// until waits for a state of the object and tells when it arrived.
+// until waits for a state of the object and returns when it arrived.
 func (c *changes) until(ctx context.Context, what string, reached func(*unstructured.Unstructured) bool) (time.Time, error) {
 	return c.untilEvent(ctx, what, func(event watch.Event) bool {
 		object, ok := event.Object.(*unstructured.Unstructured)

@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// mostStops bounds a walk: a longer one is none that a newcomer follows.
+// mostStops limits a walk, so that a newcomer can follow it.
 const mostStops = 15
 
 // stop is a step of a walk, which names a function: `pkg/reconcile.writer.repair`.
@@ -50,7 +50,7 @@ func TestWalksLeadThroughFunctionsThatExist(t *testing.T) {
 	}
 }
 
-// Each behaviour of the architecture page is said to be in a file that exists.
+// The file that the architecture page names for each behaviour exists.
 func TestBehavioursAreInFilesThatExist(t *testing.T) {
 	file := regexp.MustCompile("(?m)^\\| .* \\| `([a-z/]+\\.go)` \\|$")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))

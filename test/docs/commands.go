@@ -7,28 +7,28 @@ import (
 	"unicode"
 )
 
-// Command is one that a page tells to run.
+// Command is a command that a page asks the reader to run.
 type Command struct {
 	Page string
 	Line int
-	// Words are what a shell makes of it, pipes among them.
+	// Words are the words as a shell splits them, with pipes.
 	Words []string
 }
 
-// String gives the words with a blank between.
+// String returns the words with a blank between them.
 func (c Command) String() string { return strings.Join(c.Words, " ") }
 
-// programs are what commands begin with. A block that is indented, without any of them,
-// is to be fenced as something else.
+// programs are the first words of commands. An indented block without any of them must
+// be fenced as something else.
 var programs = []string{"kubectl", "make", "go", "kind", "docker", "git", "cd", "export", "curl", "helm", "cosign", "ctr", "crane", "sha256sum", "tar", "sed", "kubectl-krake"}
 
-// isProgram tells if a word is what commands begin with: one of the programs, or one of
+// isProgram reports whether a word can begin a command: one of the programs, or a program of
 // the repository.
 func isProgram(word string) bool {
 	return slices.Contains(programs, word) || strings.HasPrefix(word, ".ci/") || strings.HasPrefix(word, "bin/") || strings.HasPrefix(word, "./")
 }
 
-// Commands gives the commands of a page.
+// Commands returns the commands of a page.
 func (p *Page) Commands() ([]Command, error) {
 	var commands []Command
 	for _, section := range p.Sections {
@@ -82,7 +82,7 @@ func goesOn(line string) bool {
 	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|")
 }
 
-// withoutVariables leaves out what sets variables before a command.
+// withoutVariables removes the settings of variables before a command.
 func withoutVariables(words []string) []string {
 	for len(words) > 0 {
 		name, _, ok := strings.Cut(words[0], "=")
@@ -94,8 +94,8 @@ func withoutVariables(words []string) []string {
 	return words
 }
 
-// Words splits a line as a shell does, as far as documentation goes: quotes of both
-// kinds, backslashes, and comments at the end.
+// Words splits a line as a shell does, with the features that the documentation uses:
+// quotes of both kinds, backslashes, and comments at the end.
 func Words(line string) ([]string, error) {
 	var words splitting
 	characters := []rune(line)
@@ -123,8 +123,8 @@ func Words(line string) ([]string, error) {
 	return words.done, nil
 }
 
-// quoted gives what is in quotes, and how much that is with the closing one: less than
-// nothing if there is none.
+// quoted returns the text in quotes, and its length with the closing quote: negative
+// without one.
 func quoted(rest []rune, quote rune) (text string, length int) {
 	var b strings.Builder
 	for i := 0; i < len(rest); i++ {
@@ -141,7 +141,7 @@ func quoted(rest []rune, quote rune) (text string, length int) {
 	return "", -1
 }
 
-// splitting is how a line becomes words. A word may be empty, in quotes.
+// splitting is the state of splitting a line. A word in quotes may be empty.
 type splitting struct {
 	done   []string
 	word   strings.Builder
@@ -161,7 +161,7 @@ func (s *splitting) end() {
 	s.within = false
 }
 
-// IsInstallation tells of commands that apply what is in the repository.
+// IsInstallation reports whether a command applies files of the repository.
 func IsInstallation(command Command) bool {
 	return len(command.Words) > 3 && slices.Equal(command.Words[:2], []string{"kubectl", "apply"}) &&
 		strings.HasPrefix(command.Words[len(command.Words)-1], "manifests/")

@@ -18,17 +18,17 @@ import (
 // root is the checkout.
 var root = filepath.Join("..", "..")
 
-// entry says what runs commands that no script has word for word.
+// entry names what runs commands that are not word for word in a script.
 type entry struct {
-	// command is that, with * for a word or for the rest of one.
+	// command is the command, with * for a word or for the rest of one.
 	command string
-	// test is what runs it, as PACKAGE.TEST; or by is a file with the same command in
-	// it, as FILE: TEXT; or reason is why nothing does.
+	// test is the test that runs it, as PACKAGE.TEST; or by is a file with the same
+	// command, as FILE: TEXT; or reason is why nothing runs it.
 	test, by, reason string
 }
 
-// table has the commands that are not in a script as they stand in the documentation.
-// Each entry is about a command there, and what it names is there as well.
+// table has the commands that are in no script exactly as in the documentation. Each
+// entry is about an existing command, and names existing tests and files.
 var table = []entry{
 	{command: "kubectl apply -k manifests/*", test: "test/journeys.TestInstallCommands"},
 	{command: "kubectl apply --namespace team-a -k manifests/*", test: "test/journeys.TestInstallCommands"},
@@ -62,8 +62,8 @@ var table = []entry{
 	{command: "curl --cacert /etc/krake_complete_certs/ca-bundle.pem *", test: "test/hooks.TestComplete", reason: "in a Pod: the test calls with the same certificates, without curl"},
 }
 
-// A command that people are told to run is run by a test, as it stands there. What cannot
-// be run is in the table, with the reason.
+// A test runs each documented command unchanged. The table has the commands that cannot
+// run, with the reason.
 func TestEveryCommandIsRun(t *testing.T) {
 	scripted := scripts(t)
 	used := make([]bool, len(table))
@@ -79,7 +79,7 @@ func TestEveryCommandIsRun(t *testing.T) {
 			if at >= 0 {
 				used[at] = true
 			}
-			// What is there, test/journeys.TestQuickStart runs from the page itself.
+			// test/journeys.TestQuickStart runs these from the page itself.
 			played := filepath.Base(page.Path) == "quick-start.md" && (command.Words[0] == "kubectl" || command.Words[0] == "sed")
 			if at < 0 && !played && !scripted[command.String()] {
 				t.Errorf("%s:%d: no script runs %q: write one below test/journeys/docs, or say in the table of this test what runs it", page.Path, command.Line, command)
@@ -97,14 +97,14 @@ func TestEveryCommandIsRun(t *testing.T) {
 	}
 }
 
-// matches tells if the entry is about a command.
+// matches reports whether the entry is about a command.
 func (e entry) matches(command Command) bool {
 	pattern := regexp.QuoteMeta(e.command)
 	pattern = strings.ReplaceAll(pattern, `\*`, ".*")
 	return regexp.MustCompile("^" + pattern + "$").MatchString(command.String())
 }
 
-// check fails if what an entry names is not there.
+// check fails if an entry names something that does not exist.
 func (e entry) check(t *testing.T) {
 	t.Helper()
 	if e.test+e.by+e.reason == "" {
@@ -130,7 +130,7 @@ func has(t *testing.T, file, text string) bool {
 	return strings.Contains(string(content), text)
 }
 
-// scripts gives the commands of all scripts, by their words with a blank between.
+// scripts returns the commands of all scripts, as words with a blank between them.
 func scripts(t *testing.T) map[string]bool {
 	t.Helper()
 	commands := map[string]bool{}
@@ -153,10 +153,10 @@ func scripts(t *testing.T) map[string]bool {
 	return commands
 }
 
-// substitutes are what stands in scripts for what people write.
+// substitutes maps the variables of scripts to the text that users write.
 var substitutes = strings.NewReplacer("$INSTALLED", "manifests/overlays/default")
 
-// scripted gives the command that a line of a script runs.
+// scripted returns the command that a line of a script runs.
 func scripted(line string) string {
 	words := scriptWords(strings.TrimSpace(line))
 	for len(words) > 0 && (words[0] == "!" || words[0] == "?") {
@@ -179,7 +179,7 @@ func scripted(line string) string {
 	return substitutes.Replace(strings.Join(words, " "))
 }
 
-// scriptWords splits a line as testscript does: single quotes alone, and two of them for
+// scriptWords splits a line as testscript does: only single quotes, and two of them for
 // one within.
 func scriptWords(line string) []string {
 	var words splitting
@@ -204,7 +204,7 @@ func scriptWords(line string) []string {
 	return words.done
 }
 
-// pages are those that people read.
+// pages returns the pages for users.
 func pages(t *testing.T) []*Page {
 	t.Helper()
 	all, err := ReadAll(root)
@@ -215,7 +215,7 @@ func pages(t *testing.T) []*Page {
 	return all
 }
 
-// The plugin is made by the command of the documentation.
+// The documentation's command builds the plugin.
 func TestThePluginIsInstalled(t *testing.T) {
 	kit.Long(t, "it links the plugin")
 	bin := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The picture and the table of docs/concepts.md have the states that there are, and each
-// of them can be reached from the beginning.
+// The picture and the table of docs/concepts.md have all states, and each can be reached
+// from the beginning.
 func TestStates(t *testing.T) {
 	page, err := Read(filepath.Join(root, "docs", "concepts.md"))
 	kit.Must(t, err)
@@ -25,7 +25,7 @@ func TestStates(t *testing.T) {
 	}
 	var want []string
 	for _, state := range application.States() {
-		want = append(want, string(state.State))
+		want = append(want, string(state))
 	}
 	slices.Sort(want)
 	var drawn, told []string
@@ -53,7 +53,8 @@ const beginning = "[*]"
 
 var transition = regexp.MustCompile(`^(\S+) --> (\S+): \S`)
 
-// reachable gives the states that a picture leads to, sorted. Each leads to the end, too.
+// reachable returns the states that can be reached in a picture, sorted. The end can be
+// reached from each, too.
 func reachable(t *testing.T, picture string) []string {
 	t.Helper()
 	forth, back := map[string][]string{}, map[string][]string{}
@@ -73,7 +74,7 @@ func reachable(t *testing.T, picture string) []string {
 	return from
 }
 
-// reach gives what there is a way to from the beginning.
+// reach returns the states that can be reached from the beginning.
 func reach(arrows map[string][]string) []string {
 	seen := map[string]bool{}
 	next := []string{beginning}

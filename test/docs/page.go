@@ -18,21 +18,21 @@ import (
 
 // Page is a file of the documentation.
 type Page struct {
-	// Path is that of the file.
+	// Path is the path of the file.
 	Path string
-	// Sections are in the order of the page. The first one, without a heading, has what
-	// comes before all headings.
+	// Sections are in the order of the page. The first one has no heading, and the text
+	// before all headings.
 	Sections []Section
-	// Links are where links and images lead, as they are written.
+	// Links are the targets of links and images, as written.
 	Links []Link
 }
 
-// Section is a heading and what follows it, up to the next heading of any level.
+// Section is a heading and its text, up to the next heading of any level.
 type Section struct {
 	Heading string
-	// Anchor is by which links lead to the heading.
+	// Anchor is the heading's anchor for links.
 	Anchor string
-	// Parts are blocks and tables, in their order.
+	// Parts are the blocks and tables, in order.
 	Parts []Part
 }
 
@@ -44,15 +44,16 @@ type Part struct {
 
 // Block is a block of code.
 type Block struct {
-	// Line is that of its first line in the file, or of its fence.
+	// Line is the number of its first line in the file, or of its fence.
 	Line int
-	// Fenced tells it from an indented one, and Info are the words behind the fence.
+	// Fenced distinguishes it from an indented block, and Info has the words after the
+	// fence.
 	Fenced bool
 	Info   []string
 	Text   string
 }
 
-// Is tells if the block is fenced with this word.
+// Is reports whether the block is fenced with this word.
 func (b *Block) Is(word string) bool { return slices.Contains(b.Info, word) }
 
 // Table is a table without its header.
@@ -60,21 +61,21 @@ type Table struct {
 	Rows [][]Cell
 }
 
-// Cell is one of a table.
+// Cell is a cell of a table.
 type Cell struct {
-	// Text is without marks, and Codes are what of it is code.
+	// Text is the text without marks, and Codes are the parts of it in code.
 	Text  string
 	Codes []string
 }
 
-// Link leads to another place.
+// Link is a link to another place.
 type Link struct {
 	Line int
 	To   string
 }
 
-// ReadAll reads the pages below a checkout that people read: its README, CONTRIBUTING,
-// and docs without the decisions, which tell of their time.
+// ReadAll reads the pages for users in a checkout: README, CONTRIBUTING, and docs
+// without the decisions, which describe the past.
 func ReadAll(root string) ([]*Page, error) {
 	var pages []*Page
 	read := func(path string) error {
@@ -115,11 +116,11 @@ func Read(path string) (*Page, error) {
 	return r.page, nil
 }
 
-// reader is how a page is read.
+// reader reads a page.
 type reader struct {
 	source  []byte
 	page    *Page
-	anchors map[string]int // how many headings there are so far of each
+	anchors map[string]int // counts the headings with the same anchor
 }
 
 func (r *reader) visit(node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -153,7 +154,7 @@ func (r *reader) add(part Part) {
 	section.Parts = append(section.Parts, part)
 }
 
-// anchorOf gives the anchor of a heading, as GitHub makes them.
+// anchorOf returns the anchor of a heading, as GitHub makes it.
 func (r *reader) anchorOf(heading string) string {
 	anchor := strings.Map(func(c rune) rune {
 		switch {
@@ -187,7 +188,7 @@ func (r *reader) tableOf(node *extensionast.Table) *Table {
 	return &table
 }
 
-// textOf gives the text of a node without its marks.
+// textOf returns the text of a node without its marks.
 func (r *reader) textOf(node ast.Node) string {
 	var b strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -203,7 +204,7 @@ func (r *reader) textOf(node ast.Node) string {
 	return b.String()
 }
 
-// codesOf gives what is code below a node. In a table a bar is written as \|.
+// codesOf returns the code below a node. In a table, \| stands for a bar.
 func (r *reader) codesOf(node ast.Node) []string {
 	var codes []string
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -218,7 +219,7 @@ func (r *reader) codesOf(node ast.Node) []string {
 
 func (r *reader) linesOf(node ast.Node) string { return string(node.Lines().Value(r.source)) }
 
-// lineOf gives the line of a node in the file, or of the block that it is in.
+// lineOf returns the line of a node in the file, or of its block.
 func (r *reader) lineOf(node ast.Node) int {
 	for ; node != nil; node = node.Parent() {
 		if node.Type() == ast.TypeBlock && node.Lines().Len() > 0 {

@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is indented and no command would not be looked at by anybody.
+// An indented block without a command would not be checked.
 func TestUnknownCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"    answer = 42\n":        "fence the block as text",

@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Bad input gets all of its mistakes at once, each with its place and the way out.
+// A refusal reports all mistakes at once, each with its path and the remedy.
 func TestARefusalNamesEveryMistake(t *testing.T) {
 	namespace := newNamespace(t)
 	manifest := `
@@ -33,8 +33,8 @@ spec: {type: NodePort, ports: [{port: null}]}
 	checkSays(t, false, want, applicationYAML(t, namespace, "bad", manifest, schema), "create", "-f", "-")
 }
 
-// A minimum below the manifest's two elements, as the reference document's
-// example has it, is accepted, with a warning.
+// A minimum below the manifest's two elements, as in the reference document's example,
+// is accepted with a warning.
 func TestAWarning(t *testing.T) {
 	namespace := newNamespace(t)
 	manifest := "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{name: a, port: 80}, {name: b, port: 81}]}}"
@@ -45,7 +45,7 @@ configmap/web created (server dry run)
 	checkSays(t, true, want, applicationYAML(t, namespace, "web", manifest, schema), "create", "--dry-run=server", "-f", "-")
 }
 
-// Status that a user brings is not stored, neither at creation nor later.
+// A status in a user's request is not stored, neither at creation nor later.
 func TestForgedStatusIsThrownAway(t *testing.T) {
 	namespace := newNamespace(t)
 	forged := `

@@ -27,8 +27,8 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// auditMark is the present end of the audit log. A cluster without one cannot show
-// what the test is for: it is skipped, and the end of the run names it.
+// auditMark returns the current end of the audit log. On a cluster without one it skips
+// the test, and the end of the run lists it.
 func auditMark(t *testing.T) kit.Mark {
 	t.Helper()
 	if hub.AuditLog() == "" {
@@ -37,15 +37,15 @@ func auditMark(t *testing.T) kit.Mark {
 	return hub.Mark(t)
 }
 
-// ofAgent selects the agent's requests, without the renewals of its Lease and of its
+// ofAgent selects the agent's requests, except the renewals of its Lease and its
 // watches.
 func ofAgent(r kit.Request) bool {
 	return r.User.Username == kit.LocalAgent && r.Object.Resource != "leases" && r.Verb != "watch"
 }
 
-// repairs are the accepted patches of objects in a namespace since the mark: of
-// everything but the Applications and their Events. A patch that met a newer object, and
-// the read after it, are a part of the repair that follows.
+// repairs returns the accepted patches of objects in a namespace since the mark, except
+// those of Applications and Events. A patch with a conflict, and the read after it,
+// belong to the repair that follows.
 func repairs(t *testing.T, m kit.Mark, namespace string) []kit.Request {
 	t.Helper()
 	return m.Requests(t, ofAgent, kit.In(namespace), isRepair, func(r kit.Request) bool { return r.Status.Code == http.StatusOK })
@@ -55,8 +55,8 @@ func isRepair(r kit.Request) bool {
 	return r.Verb == "patch" && r.Object.Resource != "configmaps" && r.Object.Resource != "events"
 }
 
-// eventuallyRepairs waits for the audit log to show so many repairs in a
-// namespace: an object shows its repair before the log does.
+// eventuallyRepairs waits until the audit log has this many repairs in a namespace: an
+// object shows its repair before the log does.
 func eventuallyRepairs(t *testing.T, m kit.Mark, want int, namespace string) []kit.Request {
 	t.Helper()
 	var made []kit.Request
@@ -73,8 +73,8 @@ func eventuallyRepairs(t *testing.T, m kit.Mark, want int, namespace string) []k
 	return made
 }
 
-// checkRepairs fails if the body of a repair holds anything but the guard and
-// observed paths, which begin with one of the prefixes.
+// checkRepairs fails if the body of a repair has anything except the guard and observed
+// paths, which begin with one of the prefixes.
 func checkRepairs(t *testing.T, requests []kit.Request, observed ...string) {
 	t.Helper()
 	for _, r := range requests {

@@ -1,12 +1,11 @@
-// Package e2e tests webhook and agent as users have them: installed from
-// manifests/ into a real cluster (see package cluster for which), driven by
-// kubectl, and watched in the audit log of the API server.
+// Package e2e tests webhook and agent as users have them. They are installed from manifests/ into a real
+// cluster (see package cluster for which). kubectl drives them, and the tests read the audit log of the
+// API server.
 //
-// There is one test for each sentence of the specification that a user can see,
-// and one for each row of the threat model that needs all of this: TestForgedInventoryDeletesNothing and
-// so on.
+// Each sentence of the specification that a user can see has a test. Rows of the threat model that need
+// the whole installation have one too, such as TestForgedInventoryDeletesNothing.
 //
-// The programs that a local cluster needs are built once, which takes minutes:
+// The programs of a local cluster are built once, which takes minutes:
 //
 //	go run ./test/cluster/run --build-only
 //	go test ./test/e2e

@@ -45,7 +45,7 @@ spec:
 `
 )
 
-// echoNamespace is the example's own.
+// echoNamespace is the namespace of the example.
 const echoNamespace = "secondary"
 
 // The example of the custom observer schema: a Deployment with the default
@@ -64,7 +64,7 @@ func TestEcho(t *testing.T) {
 	t.Run("deployment", echoDeployment)
 }
 
-// ports are what a client writes, by their numbers.
+// ports returns the ports that a client writes, by number.
 func ports(numbers ...int) string {
 	var texts []string
 	for _, number := range numbers {
@@ -73,9 +73,9 @@ func ports(numbers ...int) string {
 	return `{"spec": {"ports": [` + strings.Join(texts, ",") + `]}}`
 }
 
-// "The presence of a second element in the ports list in the custom observer
-// schema doesn't guarantee its presence": it may be absent, and be removed and
-// added again, as long as its value stays. A length that is not legal is drift.
+// "The presence of a second element in the ports list in the custom observer schema
+// doesn't guarantee its presence": it may be absent, and be removed and added again, if
+// its value stays the same. A length outside of the limits is drift.
 func echoPorts(t *testing.T) {
 	const namespace = echoNamespace
 	before := auditMark(t)
@@ -98,7 +98,7 @@ func echoPorts(t *testing.T) {
 		})
 	}
 
-	// The second port is taken over when it appears: nothing is patched for it.
+	// The second port is observed when it appears, without a patch.
 	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080, 81))
 	kit.Eventually(t, func() string {
 		learned := document(t, namespace, "echo-demo", "status.learned")
@@ -114,8 +114,8 @@ func echoPorts(t *testing.T) {
 		t.Errorf("ports are %s, want both", got)
 	}
 
-	// It may go, and come back as it was, in another place; with another value it
-	// is drift, wherever it is. Who has its place meanwhile is somebody else.
+	// It may be removed, and added again in another place; with another value it is
+	// drift in any place. Another element may take its place meanwhile.
 	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080))
 	hub.Change(t, kit.Services, namespace, "echo-demo", ports(8080, 82))
 	hub.Change(t, kit.Services, namespace, "echo-demo", ports(82, 81, 8080))
@@ -124,7 +124,7 @@ func echoPorts(t *testing.T) {
 	hub.EventuallyField(t, 81, kit.Services, namespace, "echo-demo", "spec", "ports", 1, "targetPort")
 	eventuallyPorts("[82 81 8080]")
 
-	// Five are more than the maximum: the list is cut to the known ones.
+	// Five exceed the maximum: the list is reduced to the known ones.
 	hub.Change(t, kit.Services, namespace, "echo-demo", ports(83, 8080, 84, 81, 85))
 	eventuallyPorts("[8080 81]")
 
@@ -133,9 +133,9 @@ func echoPorts(t *testing.T) {
 	checkRepairs(t, made, "/spec/ports/0", "/spec/ports/1", "/spec/ports/2", "/spec/ports/4")
 }
 
-// type is set by the manifest and not observed: it is left alone.
-// sessionAffinity is observed and not in the manifest: the API's first answer
-// is what it must stay.
+// The manifest sets type, but the schema does not observe it: it is not repaired. The
+// schema observes sessionAffinity, which is not in the manifest: it must keep the API's
+// first value.
 func echoServiceFields(t *testing.T) {
 	const namespace = echoNamespace
 	before := auditMark(t)
@@ -146,7 +146,7 @@ func echoServiceFields(t *testing.T) {
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/sessionAffinity")
 }
 
-// The Deployment has no schema of its own: all of its manifest is observed.
+// The Deployment has no custom schema: all of its manifest is observed.
 func echoDeployment(t *testing.T) {
 	const namespace = echoNamespace
 	hub.Kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")

@@ -13,32 +13,33 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// newNamespace makes a namespace for one test. Its Applications are deleted before the
-// next test, whose requests would be mixed with theirs.
+// newNamespace creates a namespace for one test. Its Applications are deleted before
+// the next test, because their requests would mix.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	return hub.NewNamespaceOfApps(t, "e2e")
 }
 
-// tryKubectl runs kubectl with an input, and returns what it printed to both outputs.
+// tryKubectl runs kubectl with an input, and returns its stdout and stderr.
 func tryKubectl(t *testing.T, input string, arguments ...string) (string, error) {
 	t.Helper()
 	return kit.TryKubectl(context.WithoutCancel(t.Context()), hub.Cluster, input, arguments...)
 }
 
-// applicationYAML is an Application as a user writes it.
+// applicationYAML returns an Application as a user writes it.
 func applicationYAML(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) string {
 	t.Helper()
 	return kit.YAML(t, kit.Application(namespace, name, manifest, append(options, kit.Schema(schema))...))
 }
 
-// createApplication creates an Application by kubectl create -f.
+// createApplication creates an Application with kubectl create -f.
 func createApplication(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) {
 	t.Helper()
 	hub.KubectlWith(t, applicationYAML(t, namespace, name, manifest, schema, options...), "create", "-f", "-")
 }
 
-// checkSays fails unless kubectl prints exactly this, and succeeds or not as it should.
+// checkSays fails unless kubectl prints exactly this, and succeeds or fails as
+// expected.
 func checkSays(t *testing.T, succeeds bool, want, input string, arguments ...string) {
 	t.Helper()
 	text, err := tryKubectl(t, input, arguments...)
@@ -57,8 +58,7 @@ func document(t *testing.T, namespace, name, key string) any {
 	return parse(t, text)
 }
 
-// held reads what the agent says that it holds, without what it says of its
-// documents.
+// held reads the inventory of the agent, without its entries about documents.
 func held(t *testing.T, namespace, name string) any {
 	t.Helper()
 	objects, _ := document(t, namespace, name, "inventory.local").([]any)
@@ -80,7 +80,7 @@ func parse(t *testing.T, text string) any {
 	return value
 }
 
-// eventuallyState waits until the agent says so of an Application.
+// eventuallyState waits until an Application's status has this state.
 func eventuallyState(t *testing.T, want, namespace, name string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -92,7 +92,7 @@ func eventuallyState(t *testing.T, want, namespace, name string) {
 	})
 }
 
-// events are the notes of the Events about the Application nginx that have the reason.
+// events returns the notes of the Events about the Application nginx with the reason.
 // Each has a twin about the object, which may have the same name.
 func events(t *testing.T, namespace, reason string) []string {
 	t.Helper()
@@ -107,7 +107,7 @@ func events(t *testing.T, namespace, reason string) []string {
 	return notes
 }
 
-// eventuallyNotes waits until [events] are as they should be.
+// eventuallyNotes waits until [events] returns the expected notes.
 func eventuallyNotes(t *testing.T, namespace, reason string, are func(notes []string) bool) {
 	t.Helper()
 	kit.Eventually(t, func() string {

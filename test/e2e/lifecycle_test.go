@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An object that somebody deletes is created again, and not as the same one.
+// An object that another client deletes is created again, with a new UID.
 func TestADeletedObjectComesBack(t *testing.T) {
 	namespace := newNginx(t)
 	before := hub.Get(t, kit.Services, namespace, "nginx").GetUID()
@@ -21,7 +21,7 @@ func TestADeletedObjectComesBack(t *testing.T) {
 	eventuallyNotes(t, namespace, "Recreated", func(notes []string) bool { return len(notes) == 1 })
 }
 
-// Deleting the Application deletes its objects before it is gone, and nothing else.
+// The deletion of an Application first deletes its objects, and no others.
 func TestDeletionTakesTheObjectsAlong(t *testing.T) {
 	namespace := newNginx(t)
 	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "mine", "--image=x")
@@ -37,8 +37,8 @@ func TestDeletionTakesTheObjectsAlong(t *testing.T) {
 	}
 }
 
-// A change of the spec reaches the objects; what leaves the manifest is
-// deleted; what was learned survives.
+// A change of the spec reaches the objects: an object that is removed from the manifest
+// is deleted, and learned values stay.
 func TestAChangedSpecIsCarriedOut(t *testing.T) {
 	namespace := newNginx(t)
 	applyByForce(t, namespace, "nginx", strings.ReplaceAll(nginxManifest, "nginx:1.27", "nginx:1.28"), "")
@@ -62,7 +62,7 @@ func applyByForce(t *testing.T, namespace, name, manifest, schema string) {
 	hub.KubectlWith(t, applicationYAML(t, namespace, name, manifest, schema), "apply", "--server-side", "--force-conflicts", "-f", "-")
 }
 
-// What was learned from the API's answer survives a change of the spec.
+// Values that were learned from the API's answer survive a change of the spec.
 func TestLearnedValuesSurviveAChangedSpec(t *testing.T) {
 	namespace := newSong(t)
 	applyByForce(t, namespace, "music", strings.ReplaceAll(songManifest, "key1: kilestbo", "key1: other"), songSchema)
@@ -71,7 +71,7 @@ func TestLearnedValuesSurviveAChangedSpec(t *testing.T) {
 	hub.EventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
 }
 
-// An object that exists already and is not ours is neither changed nor deleted.
+// An existing object that is not ours is neither changed nor deleted.
 func TestAForeignObjectIsLeftAlone(t *testing.T) {
 	namespace := newNamespace(t)
 	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine")
@@ -88,7 +88,7 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The label that the informers select by is restored; that it was lost is no
+// The label by which the informers select is restored; its loss does not count as a
 // deletion.
 func TestALostLabelIsRestored(t *testing.T) {
 	namespace := newNginx(t)
@@ -100,7 +100,7 @@ func TestALostLabelIsRestored(t *testing.T) {
 	}
 }
 
-// A kind that is not namespaced reaches beyond the Application's namespace.
+// An object of a cluster-scoped kind would be outside of the Application's namespace.
 func TestAClusterScopedKindIsRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	app := applicationYAML(t, namespace, "wide", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-other}}", "")
@@ -109,7 +109,7 @@ func TestAClusterScopedKindIsRefused(t *testing.T) {
 	checkSays(t, false, want, app, "create", "-f", "-")
 }
 
-// A ConfigMap that was never admitted has nobody's authority: no agent sees it.
+// A ConfigMap that was never admitted has no authority: no agent sees it.
 func TestAPlainConfigMapIsNobodysBusiness(t *testing.T) {
 	namespace := newNamespace(t)
 	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "plain", "--from-literal=spec.manifest="+nginxManifest)

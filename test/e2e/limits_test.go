@@ -11,9 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A49 of the security specification: status that does not fit into the ConfigMap is left out and reported,
-// and the work is done all the same: every write of the agent passes. An annotation that
-// is observed and not in the manifest is learned, however long it is.
+// Threat A49 of the security specification: status that does not fit into the ConfigMap is omitted and reported.
+// The agent still does its work, and every write of it succeeds. An annotation that is observed and not in the
+// manifest is learned at any length.
 func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	kit.Long(t, "many writers")
 	const (
@@ -33,7 +33,7 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	fill(t, namespace, "nginx", notes, "data", "notes")
 	before := auditMark(t)
 	for n := range objects {
-		if condition := hub.App(namespace, "nginx").Condition(t, "TooLarge"); condition.Type != "" {
+		if condition := hub.App(namespace, "nginx").Condition(t, "StatusTruncated"); condition.Type != "" {
 			t.Errorf("%d objects have grown, and it is too large already: %v", n, condition)
 		}
 		fill(t, namespace, fmt.Sprintf("grows-%d", n), each, "metadata", "annotations", "size")
@@ -44,14 +44,14 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 			return ""
 		})
 	}
-	checkNames(t, eventuallyCondition(t, namespace, "nginx", "TooLarge", "True", "NoRoom"), "no room")
-	settle(t, namespace) // it works all the same
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "StatusTruncated", "True", "SizeLimitExceeded"), "no room")
+	settle(t, namespace) // the agent still works
 
 	hub.Change(t, kit.ConfigMaps, namespace, "nginx", `{"data": {"notes": null}}`)
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
 	hub.EventuallyField(t, "nginx", kit.Services, namespace, "nginx", "spec", "selector", "app")
 	kit.Eventually(t, func() string {
-		if condition := hub.App(namespace, "nginx").Condition(t, "TooLarge"); condition.Type != "" {
+		if condition := hub.App(namespace, "nginx").Condition(t, "StatusTruncated"); condition.Type != "" {
 			return fmt.Sprintf("there is room again, and still %v", condition)
 		}
 		return ""
@@ -63,7 +63,7 @@ func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {
 	}
 }
 
-// fill puts a text that cannot be compressed much into a field of a ConfigMap.
+// fill writes a text that compresses badly into a field of a ConfigMap.
 func fill(t *testing.T, namespace, name string, size int, path ...string) {
 	t.Helper()
 	text := make([]byte, size/2)

@@ -11,16 +11,16 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What all tests share. The installation is cluster-wide, so that the cluster is of this
-// suite alone.
+// What all tests share. No other suite uses this cluster, because the installation is
+// cluster-wide.
 var (
 	hub  *kit.Plane
 	both installed
-	// inPods is the installation if it is one of Pods, or nil.
+	// inPods is the installation if it runs in Pods, or nil.
 	inPods *installation.Pods
 )
 
-// installed is webhook and agent: processes beside the cluster, or Pods in it.
+// installed is webhook and agent, as processes beside the cluster or as Pods in it.
 type installed interface {
 	Look() error
 	LogFiles(ctx context.Context) ([]string, error)
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// logs are the files of webhook and agent, as far as they can be read.
+// logs returns the readable log files of webhook and agent.
 func logs() []string {
 	paths, err := both.LogFiles(context.Background())
 	if err != nil {
@@ -60,7 +60,7 @@ func logs() []string {
 	return paths
 }
 
-// install installs webhook and agent: in Pods, where the nodes have an image of them.
+// install installs webhook and agent: in Pods, if the nodes have an image.
 func install(ctx context.Context) error {
 	image := hub.Image()
 	if image == "" {
@@ -74,7 +74,7 @@ func install(ctx context.Context) error {
 	return err
 }
 
-// notRun are the tests that this cluster cannot show anything with, and why.
+// notRun lists the tests that this cluster does not support, with the reasons.
 var notRun []string
 
 func showNotRun() {
@@ -83,15 +83,15 @@ func showNotRun() {
 	}
 }
 
-// cannotRun skips a test, and has the end of the run say so by name.
+// cannotRun skips a test, and the end of the run lists it.
 func cannotRun(t *testing.T, why string) {
 	t.Helper()
 	notRun = append(notRun, t.Name()+": "+why)
 	t.Skip(why)
 }
 
-// checkForbidden fails if webhook or agent have tried what they may not, in
-// whatever test of this run.
+// checkForbidden fails if any test of this run saw a forbidden request of webhook or
+// agent.
 func checkForbidden() error {
 	if hub.AuditLog() == "" {
 		return nil

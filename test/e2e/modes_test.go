@@ -10,9 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An Application that observes writes nothing to its objects and says what
-// differs; one that is suspended does not even look; one that enforces again
-// heals what has gathered.
+// An observing Application writes nothing to its objects and reports the differences. A
+// suspended one does not compare. One that enforces again repairs all drift.
 func TestModes(t *testing.T) {
 	namespace := newNginx(t)
 	awaitCalm(t, namespace)
@@ -21,7 +20,7 @@ func TestModes(t *testing.T) {
 	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"replicas": 3}}`)
 	hub.Kubectl(t, "--namespace", namespace, "delete", "service", "nginx")
 	kit.Eventually(t, func() string {
-		message := eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
+		message := eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")
 		if strings.Contains(message, "Deployment "+namespace+"/nginx: spec.replicas") && strings.Contains(message, "Service "+namespace+"/nginx") {
 			return ""
 		}
@@ -46,7 +45,7 @@ func TestModes(t *testing.T) {
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/replicas")
 }
 
-// A suspended Application goes with its objects as any other.
+// A suspended Application is deleted with its objects as any other.
 func TestASuspendedApplicationIsDeleted(t *testing.T) {
 	namespace := newNginx(t)
 	wish(t, namespace, "nginx", "mode", "suspend")
@@ -85,8 +84,8 @@ spec:
 `
 )
 
-// A kind that the cluster does not know holds up nothing but its own objects,
-// which are created soon after it is known.
+// A kind that the cluster does not serve delays only its own objects, which are created
+// soon after it is served.
 func TestOneUnservedKind(t *testing.T) {
 	kit.Long(t, "a kind is unserved until the agent asks again")
 	const soon = 30 * time.Second
@@ -100,7 +99,7 @@ metadata: {name: ringo}
 spec: {sticks: 2}
 `, "")
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "KindNotFound"), "Drummer")
-	settle(t, namespace) // the others are there, and are repaired
+	settle(t, namespace) // the other objects exist, and are repaired
 
 	hub.KubectlWith(t, drummerKind, "create", "-f", "-")
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "crd", "drummers.music.example.com") })

@@ -31,13 +31,13 @@ spec:
   - {port: 80, targetPort: 80}
 `
 
-// nginxDeployment is the one of the nginx Application.
+// nginxDeployment returns the Deployment of the Application nginx.
 func nginxDeployment() string {
 	deployment, _, _ := strings.Cut(nginxManifest, "---")
 	return deployment
 }
 
-// newNginx creates the nginx Application and waits until it runs.
+// newNginx creates the Application nginx, and waits until it runs.
 func newNginx(t *testing.T) (namespace string) {
 	t.Helper()
 	namespace = newNamespace(t)
@@ -46,9 +46,9 @@ func newNginx(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// "If a user changes the image version of the container in the Deployment or a
-// label in the Service, this will be detected", and the request that reverts it
-// holds that field and the guard, and nothing else.
+// "If a user changes the image version of the container in the Deployment or a label in
+// the Service, this will be detected". The request that reverts it has only that field
+// and the guard.
 func TestAnObservedFieldIsReverted(t *testing.T) {
 	namespace := newNginx(t)
 	before := auditMark(t)

@@ -23,9 +23,9 @@ var (
 	replicaSets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// Threat A13 of the security specification: status is no authority. An inventory that names foreign objects
-// has nothing deleted, neither when the spec changes, nor when the Application is deleted. A policy
-// keeps users off the key, administrators included, so that the test forges it as the agent.
+// Threat A13 of the security specification: status has no authority. An inventory with foreign objects
+// deletes none of them, neither when the spec changes, nor when the Application is deleted. A policy keeps
+// all users, also administrators, from that key, so that the test forges it as the agent.
 func TestForgedInventoryDeletesNothing(t *testing.T) {
 	namespace := newNginx(t)
 	victims := foreignObjects(t, namespace, 50)
@@ -60,8 +60,7 @@ func TestForgedInventoryDeletesNothing(t *testing.T) {
 	}
 }
 
-// foreignObjects makes objects that are nobody's, and adds one that all clusters
-// need.
+// foreignObjects creates objects without an owner, and adds one that all clusters need.
 func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.Unstructured {
 	t.Helper()
 	var text strings.Builder
@@ -84,7 +83,7 @@ func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.U
 	return append(objects, hub.Get(t, kit.ConfigMaps, "kube-system", "extension-apiserver-authentication"))
 }
 
-// forge adds objects to the inventory of the nginx Application.
+// forge adds objects to the inventory of the Application nginx.
 func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	forged := []manifest.ID{
@@ -100,7 +99,7 @@ func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured)
 	hub.Kubectl(t, "--namespace", namespace, "--as", kit.LocalAgent, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
 }
 
-// checkUntouched fails if an object is not in the version in which it was seen.
+// checkUntouched fails if an object's resourceVersion has changed.
 func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 	t.Helper()
 	if before == nil {
@@ -116,8 +115,8 @@ func checkUntouched(t *testing.T, before *unstructured.Unstructured) {
 	}
 }
 
-// Threat A14 of the security specification: neither the label alone, nor the label with annotations that
-// name another object or another UID, nor the inventory alone makes an object ours.
+// Threat A14 of the security specification: none of these alone makes an object ours: the label, the
+// label with annotations that name another object or UID, or the inventory.
 func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	namespace := newNginx(t)
 	marked := hub.Get(t, kit.Services, namespace, "nginx")
@@ -152,8 +151,7 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 }
 
 // Threat A33 of the security specification: two Applications claim the same Deployment. The one that
-// creates it keeps it, however often both change their spec meanwhile: 200
-// changes, 100 of each at the same time as those of the other.
+// creates it keeps it, through 200 changes of the specs, 100 of each at the same time.
 func TestFirstOfTwoClaimsWins(t *testing.T) {
 	kit.Long(t, "200 changes")
 	const changes = 100
@@ -181,12 +179,11 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 		winner, loser = loser, winner
 	}
 	hub.EventuallyField(t, fmt.Sprintf("%s:%d", winner, changes), kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
-	message := eventuallyCondition(t, namespace, loser, "Conflict", "True", "OwnedByAnother")
-	checkNames(t, message, "Deployment "+namespace+"/nginx", namespace+"/"+winner)
-	eventuallyCondition(t, namespace, loser, "Reconciled", "False", "OwnedByAnother")
-	eventuallyCondition(t, namespace, winner, "Conflict", "False", "NoConflict")
+	checkNames(t, eventuallyCondition(t, namespace, loser, "Conflicted", "True", "OwnedByAnotherApplication"), "Deployment "+namespace+"/nginx")
+	checkNames(t, eventuallyCondition(t, namespace, loser, "Reconciled", "False", "OwnedByAnotherApplication"), "Deployment "+namespace+"/nginx", namespace+"/"+winner)
+	eventuallyCondition(t, namespace, winner, "Conflicted", "False", "NoConflicts")
 	if inPods == nil { // nodes do not have the images
-		// Until then, the status of both Applications follows that of the Deployment. A hundred
+		// Until then, the status of both Applications follows the Deployment. A hundred
 		// ReplicaSets keep the controller manager busy for longer than awaitCalm waits.
 		hub.Kubectl(t, "--namespace", namespace, "rollout", "status", "deployment", "nginx", "--timeout", kit.Timeout.String())
 	}
@@ -203,15 +200,14 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 	checkCalm(t, auditMark(t), namespace, "once both are settled")
 }
 
-// claimOf is the manifest by which an Application claims the Deployment nginx.
+// claimOf is the manifest with which an Application claims the Deployment nginx.
 func claimOf(app string, revision int) string {
 	return strings.ReplaceAll(nginxDeployment(), "nginx:1.27", fmt.Sprintf("%s:%d", app, revision))
 }
 
-// Threat A34 of the security specification: a Deployment exists already and has no owner. It stays as it is,
-// unless the Application asks to adopt it: then it is marked first, by a
-// write of its own, and changed after that. It stays when the Application is deleted,
-// unless the Application asks for its deletion.
+// Threat A34 of the security specification: a Deployment exists already and has no owner. It stays
+// unchanged, unless the Application asks to adopt it. Then a first write adds the marks, and later ones
+// change it. It stays when the Application is deleted, unless the Application asks for its deletion.
 func TestExistingObjectIsLeftAloneUnlessAdopted(t *testing.T) {
 	for _, policy := range []string{"default", "orphan", "delete"} {
 		t.Run(policy, func(t *testing.T) { adopt(t, policy) })
@@ -237,7 +233,7 @@ metadata: {name: nginx}
 spec:
   template: {spec: {containers: [{image: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}
 `, wishes...)
-	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflict", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflicted", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
 	awaitCalm(t, namespace)
 	if made := repairs(t, before, namespace); len(made) > 0 {
 		t.Errorf("want no write to what is not ours, got %v", made)
@@ -265,8 +261,8 @@ spec:
 	}
 }
 
-// The API server and its controllers copy labels and annotations, and so do
-// people: what carries our marks because it was copied is not ours.
+// The API server, its controllers and users copy labels and annotations: an object with
+// copied marks is not ours.
 func TestCopiedMarks(t *testing.T) {
 	namespace := newNginx(t)
 	var copies []*unstructured.Unstructured
@@ -327,8 +323,8 @@ func checkCopies(t *testing.T, namespace string) {
 	marked(replicaSets, (*unstructured.Unstructured).GetAnnotations, "krake.dev/owner-uid")
 }
 
-// A cluster whose Applications come back from a backup has the objects of the
-// former ones: they are taken over as they are.
+// A cluster whose Applications are restored from a backup has the objects of the
+// earlier ones: they are adopted unchanged.
 func TestRestoredBackup(t *testing.T) {
 	kit.Long(t, "a backup is restored")
 	namespace := newNginx(t)
@@ -359,7 +355,7 @@ func TestRestoredBackup(t *testing.T) {
 	}
 }
 
-// What an orphaning Application leaves is as it was, without our marks.
+// An orphaning Application leaves its objects unchanged, except for our marks.
 func TestOrphan(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "nginx", nginxManifest, "", kit.Annotation("deletion-policy", "orphan"))
@@ -386,14 +382,14 @@ func TestOrphan(t *testing.T) {
 	eventuallyNotes(t, namespace, "Orphaned", func(notes []string) bool { return len(notes) >= len(resources) }) // one for each
 }
 
-// A finalizer of somebody else keeps an object, and with it the Application,
-// which says so, and goes as soon as the object may.
+// Another client's finalizer blocks the deletion of an object, and so that of the
+// Application, which reports it. Both are deleted when the finalizer is removed.
 func TestStuckDeletion(t *testing.T) {
 	namespace := newNginx(t)
 	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": ["example.org/keep"]}}`)
 	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
-	message := eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "DeletionBlocked")
-	checkNames(t, message, "Service "+namespace+"/nginx", "example.org/keep")
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "DeletionBlocked"), "Service "+namespace+"/nginx")
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "False", "DeletionBlocked"), "example.org/keep")
 	hub.EventuallyField(t, "DELETING", kit.ConfigMaps, namespace, "nginx", "metadata", "labels", "krake.dev/state")
 	hub.EventuallyGone(t, kit.Deployments, namespace, "nginx")
 	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": null}}`)

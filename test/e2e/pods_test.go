@@ -23,7 +23,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// needsPods skips a test where webhook and agent are processes beside the cluster.
+// needsPods skips a test if webhook and agent are processes beside the cluster.
 func needsPods(t *testing.T) *installation.Pods {
 	t.Helper()
 	if inPods == nil {
@@ -32,7 +32,7 @@ func needsPods(t *testing.T) *installation.Pods {
 	return inPods
 }
 
-// deploymentsOf are those of the installation.
+// deploymentsOf returns the Deployments of the installation.
 func deploymentsOf() []installation.Deployment {
 	return []installation.Deployment{installation.WebhookDeployment, installation.AgentDeployment}
 }
@@ -54,9 +54,9 @@ func podsOf(t *testing.T, d installation.Deployment) []corev1.Pod {
 	return found
 }
 
-// The commands run as somebody who is not root, who may write to no file and has no
-// capability, in namespaces that let nothing else in. That the kubelet starts nothing as
-// root under this rule is shown by a Pod that asks for both.
+// The commands run as a user other than root, with a read-only file system and no
+// capability, in namespaces that allow nothing else. A Pod that asks to run as root
+// shows that the kubelet enforces it.
 func TestPodsAreRestricted(t *testing.T) {
 	needsPods(t)
 	for _, d := range deploymentsOf() {
@@ -79,7 +79,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	hub.EventuallyField(t, "CreateContainerConfigError", kit.Pods, namespace, "root", "status", "containerStatuses", 0, "state", "waiting", "reason")
 }
 
-// podOf is a Pod of an image, with a security context.
+// podOf is a Pod with an image and a security context.
 const podOf = `
 apiVersion: v1
 kind: Pod
@@ -87,7 +87,8 @@ metadata: {name: root}
 spec: {containers: [{name: root, image: %q, imagePullPolicy: IfNotPresent, securityContext: {%s}}]}
 `
 
-// checkRestricted: the user is the image's own, which the kubelet has looked at.
+// checkRestricted checks that the user is the one of the image, which the kubelet has
+// verified.
 func checkRestricted(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	of := pod.Spec.SecurityContext
@@ -116,8 +117,8 @@ func checkRestricted(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// Every probe of the manifests is answered: the Pods are ready, none was restarted, and
-// what the kubelet asks for, anybody gets.
+// Every probe of the manifests succeeds: the Pods are ready, and none was restarted.
+// Any client may request the probes.
 func TestProbes(t *testing.T) {
 	needsPods(t)
 	for _, d := range deploymentsOf() {
@@ -144,7 +145,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// The Pods find the API server by what every Pod has: no kubeconfig and no token of
+// The Pods find the API server as every Pod does, without a kubeconfig or token of
 // ours. One of the agents holds the Lease.
 func TestInClusterConfiguration(t *testing.T) {
 	needsPods(t)
@@ -173,7 +174,7 @@ func TestInClusterConfiguration(t *testing.T) {
 	})
 }
 
-// leader is the Pod of the agent that acts.
+// leader returns the agent's Pod that acts.
 func leader(t *testing.T) string {
 	t.Helper()
 	lease, err := hub.CoordinationV1().Leases("krake-agents").Get(t.Context(), "krake-agent-local", metav1.GetOptions{})
@@ -185,8 +186,8 @@ func leader(t *testing.T) string {
 	return name
 }
 
-// The Pods of an Application run, and so says its status, which is not ready before. A
-// drift of their image is taken back, and they run again.
+// The Pods of an Application run, and then its status is ready, and not before. A drift
+// of their image is reverted, and they run again.
 func TestPodsOfAnApplicationRun(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
@@ -214,9 +215,9 @@ func TestPodsOfAnApplicationRun(t *testing.T) {
 	eventuallyState(t, "RUNNING", namespace, "nginx")
 }
 
-// The API server reaches the webhook by a Service of the cluster, which leads to the
-// Pods and to nothing else: without them Applications are refused, other ConfigMaps
-// are not, and Applications are healed on.
+// The API server reaches the webhook through a Service, which leads only to the
+// webhook's Pods. Without the Pods, Applications are refused, other ConfigMaps are not,
+// and the agent still repairs drift.
 func TestServiceLeadsToThePods(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
@@ -244,7 +245,7 @@ func TestServiceLeadsToThePods(t *testing.T) {
 	kit.EventuallyNil(t, func() error { return admit(t.Context(), namespace) })
 }
 
-// endpoints are the addresses that the webhook's Service leads to.
+// endpoints returns the addresses of the webhook's Service.
 func endpoints(t *testing.T) []string {
 	t.Helper()
 	ofWebhook := metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=krake-webhook"}
@@ -268,9 +269,9 @@ func differ(want, got []string) string {
 	return fmt.Sprintf("the Service leads to %v, want %v", got, want)
 }
 
-// The certificates come from the Secret: a pair that was asked for is served by both
-// Pods without a restart, under a CA that the API server trusts, and then a CA; and all
-// the while no admission fails.
+// The certificates come from the Secret. First a new pair is requested: both Pods serve
+// it without a restart, under a CA that the API server trusts. Then a new CA is
+// requested. Meanwhile no admission fails.
 func TestCertificateIsRotated(t *testing.T) {
 	needsPods(t)
 	namespace := newNamespace(t)
@@ -297,7 +298,7 @@ func TestCertificateIsRotated(t *testing.T) {
 	}
 }
 
-// certificate is the one in the Secret, empty where there is none.
+// certificate returns the certificate in the Secret, or the empty string.
 func certificate(t *testing.T) string {
 	t.Helper()
 	secret, err := hub.CoreV1().Secrets("krake-system").Get(t.Context(), "krake-webhook-certificate", metav1.GetOptions{})
@@ -305,7 +306,8 @@ func certificate(t *testing.T) string {
 	return string(secret.Data["tls.crt"])
 }
 
-// serves complains unless a Pod serves a certificate, and the API server trusts it.
+// serves returns a complaint unless a Pod serves a certificate that the API server
+// trusts.
 func serves(t *testing.T, address, want string) string {
 	t.Helper()
 	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
@@ -341,7 +343,7 @@ func TestRollingRestartLosesNoAdmission(t *testing.T) {
 		if err := inPods.WaitRolledOut(t.Context(), installation.WebhookDeployment); err != nil {
 			t.Error(err)
 		}
-		kit.Eventually(t, func() string { // the former ones end
+		kit.Eventually(t, func() string { // the former Pods end
 			remaining, err := hub.CoreV1().Pods("krake-system").List(t.Context(), metav1.ListOptions{})
 			kit.Must(t, err)
 			if len(remaining.Items) != len(before) {
@@ -357,8 +359,8 @@ func TestRollingRestartLosesNoAdmission(t *testing.T) {
 	}
 }
 
-// admitMeanwhile has Applications admitted, dry run, as long as something is done. None
-// may be refused or get by the webhook.
+// admitMeanwhile creates Applications as dry runs while do runs. None may be refused,
+// or bypass the webhook.
 func admitMeanwhile(t *testing.T, namespace string, do func()) {
 	t.Helper()
 	const few, pause = 20, 20 * time.Millisecond
@@ -388,7 +390,7 @@ func admitMeanwhile(t *testing.T, namespace string, do func()) {
 	}
 }
 
-// admit offers an Application, which the webhook completes.
+// admit creates an Application as a dry run, which the webhook completes.
 func admit(ctx context.Context, namespace string) error {
 	offered := kit.Application(namespace, "offered", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}")
 	stored, err := hub.CoreV1().ConfigMaps(namespace).Create(ctx, offered, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -398,12 +400,12 @@ func admit(ctx context.Context, namespace string) error {
 	return err
 }
 
-// The agent's Pod that acts is killed: the other one takes over, writes nothing, and
-// repairs what then differs.
+// The agent's active Pod is killed: the other one takes over, writes nothing at first,
+// and repairs later drift.
 func TestKilledAgentPodIsReplaced(t *testing.T) {
 	needsPods(t)
 	namespace := newNginx(t)
-	// A status that is about to be written is no write of the other one.
+	// A pending status write does not count as one of the new agent.
 	kit.EventuallyTrue(t, "it is still written to", func() bool {
 		first := versions(t, namespace)
 		return first == versions(t, namespace)
@@ -425,7 +427,7 @@ func TestKilledAgentPodIsReplaced(t *testing.T) {
 	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
 }
 
-// versions tell of every write to the Application and its objects.
+// versions returns the resourceVersions of the Application and its objects.
 func versions(t *testing.T, namespace string) string {
 	t.Helper()
 	var all []string

@@ -7,9 +7,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// "When a field is not observed, Krake doesn't act on external changes made to
-// this field": a change of such a field and a new status cause no request at
-// all. The repair at the end shows that the agent had seen both before it.
+// "When a field is not observed, Krake doesn't act on external changes made to this
+// field": a change of such a field, or a new status, causes no request. The later
+// repair shows that the agent had seen both.
 func TestAnUnobservedChangeCausesNoRequest(t *testing.T) {
 	namespace := newNginx(t)
 	settle(t, namespace)
@@ -35,8 +35,7 @@ func TestAnUnobservedChangeCausesNoRequest(t *testing.T) {
 	}
 }
 
-// A restarted agent writes nothing but its Lease. The repair at the end shows
-// that it was at work.
+// A restarted agent writes only its Lease. The later repair shows that it works.
 func TestARestartWritesNothing(t *testing.T) {
 	namespace := newNginx(t)
 	settle(t, namespace)
@@ -51,8 +50,8 @@ func TestARestartWritesNothing(t *testing.T) {
 	eventuallyRepairs(t, before, 1, namespace)
 }
 
-// settle waits until the agent has seen everything that went before: it repairs
-// a change that is made now, says so, and records it.
+// settle waits until the agent has seen all earlier changes: it repairs a new change,
+// and reports and records it.
 func settle(t *testing.T, namespace string) {
 	t.Helper()
 	before := recordedRepairs(t, namespace)
@@ -60,12 +59,12 @@ func settle(t *testing.T, namespace string) {
 	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
 	eventuallyNotes(t, namespace, "DriftReverted", func(notes []string) bool { return len(notes) > 0 })
 	kit.EventuallyTrue(t, "the status does not record the repair", func() bool {
-		return recordedRepairs(t, namespace) > before || hub.App(namespace, "nginx").Condition(t, application.TooLargeCondition).Type != ""
+		return recordedRepairs(t, namespace) > before || hub.App(namespace, "nginx").Condition(t, application.StatusTruncatedCondition).Type != ""
 	})
 	awaitCalm(t, namespace)
 }
 
-// recordedRepairs is how many repairs the status of the Application records.
+// recordedRepairs returns the number of repairs in the status of the Application.
 func recordedRepairs(t *testing.T, namespace string) (repairs int) {
 	t.Helper()
 	for _, drift := range hub.App(namespace, "nginx").Read(t).Status.Drifts {

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// moreKinds lets the agent carry out kinds that the shipped roles leave out.
+// moreKinds lets the agent manage kinds that are not in the shipped roles.
 const moreKinds = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -22,9 +22,9 @@ rules:
 - {apiGroups: [""], resources: [pods, limitranges, resourcequotas], verbs: [get, list, watch, create, patch, delete]}
 `
 
-// Threat A48 of the security specification: the API server stores more, less and other text than it is sent.
-// Once that is settled it is no drift, neither to an agent that is started again nor
-// to one that compares everything every other second.
+// Threat A48 of the security specification: the API server stores more, less or other text than a request
+// has. Once learned, that is no drift: neither for a restarted agent, nor for one that compares everything
+// every other second.
 func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 	kit.Long(t, "many drifts")
 	text, err := os.ReadFile("testdata/quirks.yaml")
@@ -47,9 +47,9 @@ func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 		"v1 Pod pod: spec.containers[0].volumeMounts, spec.tolerations, spec.volumes",
 		"music.example.com/v1 Artist pruned: spec.unknown",
 	}
-	// A zero that means the default, what admission adds to lists, and a field that
-	// the kind does not have.
-	if diff := cmp.Diff(want, writtenOtherwise(t, namespace, "quirks")); diff != "" {
+	// These are a zero that means the default, entries that admission adds to lists,
+	// and a field that the kind does not have.
+	if diff := cmp.Diff(want, normalizedByServer(t, namespace, "quirks")); diff != "" {
 		t.Errorf("what is written otherwise (-want +got):\n%s", diff)
 	}
 
@@ -61,25 +61,25 @@ func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 	eventuallyRepairs(t, before, 1, namespace)
 }
 
-// writtenOtherwise names the fields for which the agent has learned another form.
-func writtenOtherwise(t *testing.T, namespace, name string) []string {
+// normalizedByServer returns the fields for which the agent has learned another form.
+func normalizedByServer(t *testing.T, namespace, name string) []string {
 	t.Helper()
 	condition := hub.App(namespace, name).Condition(t, application.ReconciledCondition)
-	_, text, _ := strings.Cut(condition.Message, "writes otherwise: ")
-	if condition.Reason != "WrittenOtherwise" {
+	_, text, _ := strings.Cut(condition.Message, "stores values in another form: ")
+	if condition.Reason != "NormalizedByServer" {
 		return nil
 	}
 	return strings.Split(strings.ReplaceAll(text, namespace+"/", ""), "; ")
 }
 
-// lookOften runs an agent that compares all that it knows every second or so,
-// until it has done so a few times.
+// lookOften runs an agent that compares everything about every second, until it has
+// done so a few times.
 func lookOften(t *testing.T) {
 	t.Helper()
 	kubeconfig, err := both.AgentKubeconfig(t.Context(), application.LocalCluster)
 	kit.Must(t, err)
 	begin := auditMark(t)
-	agent, err := both.RunAgent("often", kubeconfig, "--resync=1s")
+	agent, err := both.RunAgent("often", kubeconfig, "--resync-period=1s")
 	kit.Must(t, err)
 	defer func() { kit.Must(t, agent.Stop()) }()
 	kit.EventuallyTrue(t, "the agent has not listed the Services three times", func() bool {

@@ -20,8 +20,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// right is what a rule of a role allows, or what a request needs. The name is
-// empty where a rule is for all objects of the resource.
+// right is a permission of a role, or one that a request needs. The name is empty in a
+// rule for all objects of the resource.
 type right struct {
 	user, group, resource, verb, name string
 }
@@ -34,7 +34,7 @@ func (r right) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", r.user, r.verb, resource, r.name))
 }
 
-// unusedRights are granted, and a run need not use them.
+// unusedRights are granted, but a run may not use them.
 func unusedRights() []struct{ user, verb, resource, reason string } {
 	return []struct{ user, verb, resource, reason string }{
 		{kit.LocalAgent, "list", "*", "informers list where the API server does not stream lists (WatchList): before Kubernetes 1.32, or with the feature off"},
@@ -42,7 +42,7 @@ func unusedRights() []struct{ user, verb, resource, reason string } {
 	}
 }
 
-// ungrantedRights are used, although our manifests do not grant them.
+// ungrantedRights are used, although the manifests do not grant them.
 func ungrantedRights() []struct{ user, verb, resource, reason string } {
 	return []struct{ user, verb, resource, reason string }{
 		{kit.LocalAgent, "*", "songs.music.example.com", "the tests add the kind, and a role for it as the documentation says"},
@@ -54,9 +54,9 @@ func ungrantedRights() []struct{ user, verb, resource, reason string } {
 	}
 }
 
-// Webhook and agent have the rights that they use, and no other ones: all that
-// the shipped roles grant is in the audit log, and the other way round. What the
-// log has from other tests counts as well, but none of them is needed.
+// Webhook and agent have exactly the rights that they use: the audit log has each right
+// of the shipped roles, and only those. Requests of other tests count as well, but none
+// of them is needed.
 func TestRBACGrantedIsUsed(t *testing.T) {
 	auditMark(t) // or skip
 	useEveryKind(t)
@@ -86,7 +86,7 @@ func TestRBACGrantedIsUsed(t *testing.T) {
 	}
 }
 
-// awaitRenewals waits until each Lease was renewed, which is when its time has come.
+// awaitRenewals waits until each Lease was renewed.
 func awaitRenewals(t *testing.T, granted map[right]bool) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -110,15 +110,15 @@ func isExcepted(r right, exceptions []struct{ user, verb, resource, reason strin
 	return false
 }
 
-// useEveryKind has one Application make an object of each kind, which then
-// drifts twice, loses its label, and goes.
+// useEveryKind makes an Application with an object of each kind, which then drifts
+// twice, loses its label, and is deleted.
 func useEveryKind(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
 	text, err := os.ReadFile("testdata/workloads.yaml")
 	kit.Must(t, err)
 	createApplication(t, namespace, "everything", string(text), "")
-	eventuallyReconciled(t, namespace, "everything") // the claim waits for a volume for ever
+	eventuallyReconciled(t, namespace, "everything") // the claim waits for a volume forever
 	var resources []schema.GroupVersionResource
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var kind metav1.TypeMeta
@@ -131,7 +131,7 @@ func useEveryKind(t *testing.T) {
 		resources = append(resources, gvk.GroupVersion().WithResource(plural))
 	}
 	for _, resource := range resources {
-		for range 2 { // the second time the Event is patched
+		for range 2 { // the second time, the Event is patched
 			hub.Change(t, resource, namespace, "all", `{"metadata": {"labels": {"revision": "2"}}}`)
 			hub.EventuallyField(t, "1", resource, namespace, "all", "metadata", "labels", "revision")
 		}
@@ -147,7 +147,8 @@ func useEveryKind(t *testing.T) {
 	}
 }
 
-// scrape reads the metrics as somebody who may, and as somebody who may not.
+// scrape reads the metrics with an account that may read them, and with one that may
+// not.
 func scrape(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
@@ -158,7 +159,7 @@ func scrape(t *testing.T) {
 		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
 			t.Errorf("nobody is answered %d, want %d", code, http.StatusUnauthorized)
 		}
-		if code, _ := fetch(t, url, "wrong"); code == http.StatusOK { // controller-runtime takes it for an error of its own
+		if code, _ := fetch(t, url, "wrong"); code == http.StatusOK { // controller-runtime reports an error of its own
 			t.Error("a wrong token is answered")
 		}
 		if code, _ := fetch(t, url, anybody); code != http.StatusForbidden {
@@ -168,7 +169,7 @@ func scrape(t *testing.T) {
 	}
 }
 
-// metricsURLs are where webhook and agent serve their metrics.
+// metricsURLs returns the addresses of the metrics of webhook and agent.
 func metricsURLs(t *testing.T) []string {
 	t.Helper()
 	urls, err := both.MetricsURLs(t.Context())
@@ -176,7 +177,7 @@ func metricsURLs(t *testing.T) []string {
 	return urls
 }
 
-// metricsReader gives the token of somebody who may read the metrics.
+// metricsReader returns the token of an account that may read the metrics.
 func metricsReader(t *testing.T, namespace string) string {
 	t.Helper()
 	hub.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
@@ -185,7 +186,8 @@ func metricsReader(t *testing.T, namespace string) string {
 	return strings.TrimSpace(hub.Kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
 }
 
-// awaitMetrics reads metrics. That somebody may not may be remembered for a while.
+// awaitMetrics reads metrics. It repeats the request, because a refusal may be cached
+// for a while.
 func awaitMetrics(t *testing.T, url, token string) (metrics string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -205,7 +207,7 @@ func fetch(t *testing.T, url, token string) (code int, text string) {
 	return code, text
 }
 
-// grantedRights are those that the shipped roles give to webhook and agent.
+// grantedRights returns the rights of webhook and agent in the shipped roles.
 func grantedRights(t *testing.T) map[right]bool {
 	t.Helper()
 	roles, bindings := shippedRoles(t)
@@ -224,8 +226,8 @@ func grantedRights(t *testing.T) map[right]bool {
 	return rights
 }
 
-// shippedRoles reads ClusterRoles and their bindings from the manifests, Roles
-// and RoleBindings as well, which have the same fields.
+// shippedRoles reads ClusterRoles and their bindings from the manifests, and also Roles
+// and RoleBindings, which have the same fields.
 func shippedRoles(t *testing.T) (roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) {
 	t.Helper()
 	err := fs.WalkDir(manifests.Files, "base", func(path string, entry fs.DirEntry, err error) error {
@@ -252,7 +254,7 @@ func shippedRoles(t *testing.T) (roles []rbacv1.ClusterRole, bindings []rbacv1.C
 	return roles, bindings
 }
 
-// rulesOf are the rules of a role, or of those that it is made of.
+// rulesOf returns the rules of a role, or of the roles that it aggregates.
 func rulesOf(t *testing.T, ref rbacv1.RoleRef, roles []rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	t.Helper()
 	at := slices.IndexFunc(roles, func(role rbacv1.ClusterRole) bool { return role.Kind == ref.Kind && role.Name == ref.Name })
@@ -293,15 +295,15 @@ func rightsOf(user string, rule rbacv1.PolicyRule) map[right]bool {
 	return rights
 }
 
-// ourRequests reads what webhook and agent have asked for in the whole run.
+// ourRequests returns the requests of webhook and agent in the whole run.
 func ourRequests() ([]kit.Request, error) {
 	return kit.WholeAudit(hub.Cluster).Find(func(r kit.Request) bool {
 		return r.User.Username == kit.LocalAgent || r.User.Username == kit.WebhookUser
 	})
 }
 
-// usedRights are those that webhook and agent have made use of. A request is for
-// a name if a rule for its resource and verb has names.
+// usedRights returns the rights that webhook and agent have used. A right has a name if
+// a rule for its resource and verb has names.
 func usedRights(t *testing.T) map[right]bool {
 	t.Helper()
 	requests, err := ourRequests()
@@ -309,7 +311,7 @@ func usedRights(t *testing.T) map[right]bool {
 	granted := grantedRights(t)
 	rights := map[right]bool{}
 	for _, e := range requests {
-		if e.Object.Resource == "" { // what the API server serves, which every user may ask
+		if e.Object.Resource == "" { // discovery, which every user may read
 			continue
 		}
 		used := right{e.User.Username, e.Object.Group, e.Resource(), e.Verb, ""}
@@ -324,8 +326,8 @@ func usedRights(t *testing.T) map[right]bool {
 	return rights
 }
 
-// forbiddenRequests are those of webhook and agent that the API server has
-// refused, but for objects in a namespace that is just being deleted.
+// forbiddenRequests returns the refused requests of webhook and agent, except for
+// objects in namespaces that are being deleted.
 func forbiddenRequests() ([]string, error) {
 	requests, err := ourRequests()
 	if err != nil {

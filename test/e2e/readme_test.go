@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The example of the README works as it stands, and means what its comments say.
+// The example of the README works unchanged, and does what its comments say.
 func TestTheReadmeExample(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	kit.Must(t, err)

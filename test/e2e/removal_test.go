@@ -9,8 +9,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What leaves the spec leaves the object, or a container would stay privileged;
-// whether the agent is there as the spec changes, or only later.
+// A field that is removed from the spec is removed from the object, because a container
+// could otherwise stay privileged. This holds whether the agent runs at the change or
+// starts later.
 func TestRemovedFromTheSpec(t *testing.T) {
 	kit.Long(t, "each resource is removed in turn")
 	for name, around := range map[string]func(*testing.T, func()){
@@ -34,7 +35,7 @@ func TestRemovedFromTheSpec(t *testing.T) {
 				t.Errorf("runAsUser is %v, want 1", got)
 			}
 
-			// It is nobody's business from then on.
+			// From then on, no agent repairs it.
 			hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}}`)
 			awaitCalm(t, namespace)
 			eventuallyRepairs(t, before, 1, namespace)
@@ -42,7 +43,8 @@ func TestRemovedFromTheSpec(t *testing.T) {
 	}
 }
 
-// What somebody has changed before it left the spec is not ours any more.
+// A field that another client changed before it was removed from the spec is no longer
+// ours.
 func TestRemovedFromTheSpecAndChanged(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "nginx", privileged, "")
@@ -74,7 +76,7 @@ func securityContext() []any {
 	return []any{"spec", "template", "spec", "containers", 0, "securityContext"}
 }
 
-// A Service that becomes a ClusterIP loses the node port that was learned for it.
+// A Service that becomes a ClusterIP loses its learned node port.
 func TestNodePortToClusterIP(t *testing.T) {
 	const manifest = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}}"
 	namespace := newNamespace(t)
@@ -107,7 +109,7 @@ spec:
 }
 
 // Threat A50 of the security specification: the API server refuses to change a field. The agent tries a few
-// times at most and reports the field without its values; it carries the others out.
+// times at most and reports the field without its values; it carries out the other changes.
 func TestImmutableFieldIsTriedAFewTimes(t *testing.T) {
 	const manifest = `
 apiVersion: apps/v1

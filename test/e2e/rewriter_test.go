@@ -17,9 +17,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A webhook on the target rewrites an observed field at every write, each time
-// to something else. What it makes of a write of ours is taken: there is one
-// write for what is to be repaired or created, and then none.
+// A webhook on the target rewrites an observed field at every write, each time to
+// another value. The agent accepts the webhook's value: it writes once to repair or
+// create an object, and then no more.
 func TestAWebhookThatAlwaysRewrites(t *testing.T) {
 	kit.Long(t, "each drift costs a settling time")
 	if server, err := url.Parse(hub.URL()); err != nil || !isLoopback(server.Hostname()) {
@@ -31,13 +31,13 @@ func TestAWebhookThatAlwaysRewrites(t *testing.T) {
 	before := auditMark(t)
 	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"selector": {"app": "other"}}}`)
 	hub.EventuallyField(t, "nginx", kit.Services, namespace, "nginx", "spec", "selector", "app")
-	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "True", "WrittenOtherwise"),
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "True", "NormalizedByServer"),
 		"Service "+namespace+"/nginx", "spec.ports[0].targetPort")
 	awaitCalm(t, namespace)
 	eventuallyRepairs(t, before, 1, namespace)
 
 	createApplication(t, namespace, "born", "{apiVersion: v1, kind: Service, metadata: {name: born}, spec: {ports: [{port: 80, targetPort: 80}]}}", "")
-	eventuallyCondition(t, namespace, "born", "Reconciled", "True", "WrittenOtherwise")
+	eventuallyCondition(t, namespace, "born", "Reconciled", "True", "NormalizedByServer")
 	awaitCalm(t, namespace)
 	eventuallyRepairs(t, before, 1, namespace)
 	before = auditMark(t)
@@ -50,8 +50,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// rewritePorts has the API server call a webhook for every Service of a
-// namespace, and waits until it does.
+// rewritePorts registers a webhook for every Service of a namespace, and waits until
+// the API server calls it.
 func rewritePorts(t *testing.T, namespace string) {
 	t.Helper()
 	var calls atomic.Int64
@@ -93,7 +93,7 @@ webhooks:
 	})
 }
 
-// rewritten is the answer number so much: the port is another each time.
+// rewritten returns the webhook's nth answer: the port is another each time.
 func rewritten(request *admissionv1.AdmissionRequest, number int64) *admissionv1.AdmissionResponse {
 	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": %d}]`, 7000+number)
 	kind := admissionv1.PatchTypeJSONPatch

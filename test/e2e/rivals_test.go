@@ -17,9 +17,8 @@ import (
 )
 
 // Threat A44 of the security specification: a rival changes an observed field every 100 ms, for five
-// minutes. The agent repairs it ever more rarely, the Application and an
-// Event name the rival and what to do, and another Application is repaired as
-// fast as before.
+// minutes. The agent repairs it ever more rarely. The Application and an Event name the rival and
+// the remedy, and another Application is repaired as fast as before.
 func TestRivalIsNamedAndSlowsNoOtherApplication(t *testing.T) {
 	kit.Long(t, "a fight of five minutes")
 	const lasts, most, samples = 5 * time.Minute, 20, 200
@@ -34,7 +33,7 @@ func TestRivalIsNamedAndSlowsNoOtherApplication(t *testing.T) {
 	meanwhile := latencies(t, other, "meanwhile", samples)
 
 	const path = "spec.ports[0].targetPort"
-	message := eventuallyCondition(t, fought, "nginx", "Contended", "True", "RivalManager")
+	message := eventuallyCondition(t, fought, "nginx", "Contended", "True", "CompetingWriter")
 	checkNames(t, message, "Service "+fought+"/nginx", path, "rival", "leave "+path+" out of the observer schema")
 	eventuallyNotes(t, fought, "Contended", func(notes []string) bool {
 		return len(notes) == 1 && strings.Contains(notes[0], "rival") && strings.Contains(notes[0], path)
@@ -46,15 +45,15 @@ func TestRivalIsNamedAndSlowsNoOtherApplication(t *testing.T) {
 	if len(made) > most || len(made) < 5 {
 		t.Errorf("%d repairs, want 5 fast ones, and %d at most", len(made), most)
 	}
-	// Below, it is this machine that is measured: a pause of the fight is longer.
+	// Shorter times measure only this machine: a pause of the fight is longer.
 	const noise = 500 * time.Millisecond
 	if got, bound := quantile(meanwhile, 99), max(2*quantile(alone, 99), noise); got > bound {
 		t.Errorf("p99 of another Application's repair is %s, want %s at most", got, bound)
 	}
-	eventuallyCondition(t, other, "crowd", "Contended", "False", "NoRival")
+	eventuallyCondition(t, other, "crowd", "Contended", "False", "NoCompetingWriter")
 }
 
-// flip changes the port of a Service every 100 ms, and says how often.
+// flip changes the port of a Service every 100 ms, and returns the number of changes.
 func flip(t *testing.T, namespace string, lasts time.Duration) (changes int) {
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
@@ -75,11 +74,11 @@ func flip(t *testing.T, namespace string, lasts time.Duration) (changes int) {
 	}
 }
 
-// perService is how often one Service is changed in one measurement, so that
-// nobody takes it for a fight.
+// perService is the number of changes to one Service in one measurement, too few to
+// count as a fight.
 const perService = 4
 
-// crowd is a manifest of so many Services.
+// crowd is a manifest of this many Services.
 func crowd(count int) string {
 	var text strings.Builder
 	for n := range count {
@@ -88,7 +87,7 @@ func crowd(count int) string {
 	return text.String()
 }
 
-// latencies are how long repairs of the crowd take.
+// latencies returns the durations of repairs of the crowd.
 func latencies(t *testing.T, namespace, who string, count int) []time.Duration {
 	t.Helper()
 	client := hub.Dynamic.Resource(kit.Services).Namespace(namespace)
@@ -109,7 +108,7 @@ func latencies(t *testing.T, namespace, who string, count int) []time.Duration {
 	return found
 }
 
-// awaitRepair waits until a Service is again as it was before a change.
+// awaitRepair waits until a Service is restored after a change.
 func awaitRepair(t *testing.T, events <-chan watch.Event, changed *unstructured.Unstructured) {
 	t.Helper()
 	late, seen := time.After(kit.Timeout), false
@@ -138,8 +137,8 @@ func quantile(of []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)].Round(time.Millisecond)
 }
 
-// A sidecar that somebody puts before our container is no drift where the list
-// may be longer; a drift of our container is repaired where it is now.
+// A sidecar that another client inserts before our container is no drift if the list
+// may be longer; a drift of our container is repaired in its new place.
 func TestSidecar(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "nginx", nginxManifest, `

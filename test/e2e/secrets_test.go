@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// canaries are strings that are nowhere else, by where somebody puts them.
+// canaries are unique strings, by the place where a client puts them.
 type canaries map[string]string
 
 func (c canaries) put(where string) string {
@@ -35,9 +35,9 @@ func (c canaries) check(t *testing.T, place string, text []byte) {
 }
 
 // Threat A32 of the security specification: a value in a field may be a password. No value of a
-// manifest, of a changed object, or of a refusal by an API server gets into logs, Events,
-// metrics, or the status, except for the documents that publish the spec and
-// the observed fields. No manifest has a Secret with data.
+// manifest, a changed object, or an API server's refusal gets into logs, Events, metrics, or
+// the status. The documents that publish the spec and the observed fields are excepted. No
+// manifest has a Secret with data.
 func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	kit.Long(t, "many namespaces")
 	namespace := newNamespace(t)
@@ -50,7 +50,7 @@ func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	eventuallyRepairs(t, before, 1, namespace)
 	wish(t, namespace, "nginx", "mode", "observe")
 	tamper(t, namespace, "observed", planted)
-	eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "Observed")
+	eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")
 	refused := beRefused(t, namespace, planted)
 	if len(planted) < 20 {
 		t.Errorf("%d canaries, want 20 at least", len(planted))
@@ -100,7 +100,7 @@ binaryData: {b: AAEC}
 		planted.put("data of the manifest"))
 }
 
-// tamper changes what is observed, and what is not.
+// tamper changes observed and other fields.
 func tamper(t *testing.T, namespace, what string, planted canaries) {
 	t.Helper()
 	put := func(where string) string { return planted.put(where + " that was " + what) }
@@ -114,8 +114,8 @@ func tamper(t *testing.T, namespace, what string, planted canaries) {
 		put("data"), put("unobserved data"), put("label of a ConfigMap")))
 }
 
-// denyServiceAccounts has the API server refuse ServiceAccounts in a namespace,
-// each with a text that repeats an annotation.
+// denyServiceAccounts makes the API server refuse ServiceAccounts in a namespace, with
+// a text that repeats an annotation.
 func denyServiceAccounts(t *testing.T, namespace string) {
 	t.Helper()
 	hub.KubectlWith(t, fmt.Sprintf(`
@@ -146,8 +146,8 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	})
 }
 
-// beRefused creates Applications whose objects the API server refuses, each with
-// a text that repeats what it was sent, and gives their names.
+// beRefused creates Applications whose objects the API server refuses, each with a text
+// that repeats the request, and returns their names.
 func beRefused(t *testing.T, namespace string, planted canaries) []string {
 	t.Helper()
 	denyServiceAccounts(t, namespace)
@@ -169,20 +169,21 @@ func beRefused(t *testing.T, namespace string, planted canaries) []string {
 	return names
 }
 
-// eventsOf are the Events of a namespace that we have written.
+// eventsOf returns our Events in a namespace.
 func eventsOf(t *testing.T, namespace string) []byte {
 	t.Helper()
 	list, err := hub.Dynamic.Resource(kit.Events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 	kit.Must(t, err)
-	// A kubelet repeats the command that it could not start, to whoever may see its Pod.
+	// A kubelet repeats the command that it could not start, for all users who may read
+	// the Pod.
 	list.Items = slices.DeleteFunc(list.Items, func(event unstructured.Unstructured) bool {
 		return kit.Field(&event, "reportingController") == "kubelet"
 	})
 	return kit.JSON(t, list)
 }
 
-// statusOf is an Application without its spec, and without the documents that
-// publish that and the observed fields.
+// statusOf returns an Application without its spec, and without the documents that
+// publish the spec and the observed fields.
 func statusOf(t *testing.T, namespace, name string) []byte {
 	t.Helper()
 	cm := hub.Get(t, kit.ConfigMaps, namespace, name)

@@ -7,9 +7,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the API server writes down otherwise than the manifest is no drift: half
-// a CPU is "500m" then, and a zero is left out. A change of such a value is
-// drift as any other; nothing is written but its repair.
+// A value that the API server stores in another form is no drift: half a CPU becomes
+// "500m", and a zero is omitted. A change of such a value is drift, and only its repair
+// is written.
 func TestAnotherNotationIsNoDrift(t *testing.T) {
 	namespace := newNamespace(t)
 	before := auditMark(t)
@@ -37,8 +37,8 @@ spec:
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/minReadySeconds")
 }
 
-// "In an aligned list an injected sidecar at index 0 is no drift where the
-// maximum allows it": the containers of a Deployment are found by their names.
+// "In an aligned list an injected sidecar at index 0 is no drift where the maximum
+// allows it": the containers of a Deployment are matched by name.
 func TestAContainerIsFoundByItsName(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "nginx", nginxManifest, `
@@ -63,8 +63,8 @@ spec:
 	}
 }
 
-// Of a list whose type nobody knows the user says by what its elements are
-// found: a name that no element has is refused, at its place.
+// For a list of unknown type, the user states the key of its elements. A key that no
+// element has is refused, with its path.
 func TestAKeyThatIsStated(t *testing.T) {
 	text, err := tryKubectl(t, applicationYAML(t, newNamespace(t), "song", `
 apiVersion: music.example.com/v1

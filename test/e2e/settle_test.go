@@ -14,23 +14,22 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// calm is for how long nothing is written once there is nothing to do: longer
-// than a status may be kept back.
+// calm is how long nothing is written when no work remains: longer than a status write
+// may be delayed.
 const calm = 2 * time.Second
 
-// ofKind selects the requests that concern objects of a resource, and its subresources.
+// ofKind selects the requests about objects of a resource, and its subresources.
 func ofKind(resource string) kit.Filter {
 	return func(r kit.Request) bool { return r.Object.Resource == resource }
 }
 
-// awaitCalm waits until the agent has nothing to write in a namespace any more.
+// awaitCalm waits until the agent has nothing to write in a namespace.
 func awaitCalm(t *testing.T, namespace string) {
 	t.Helper()
 	auditMark(t).Calm(t, calm, ofAgent, kit.Request.IsWrite, kit.In(namespace))
 }
 
-// checkCalm fails if anything was written in a namespace since the mark, or
-// still is.
+// checkCalm fails if anything was written in a namespace since the mark, or still is.
 func checkCalm(t *testing.T, m kit.Mark, namespace, what string) {
 	t.Helper()
 	awaitCalm(t, namespace)
@@ -39,7 +38,7 @@ func checkCalm(t *testing.T, m kit.Mark, namespace, what string) {
 	}
 }
 
-// eventuallyCondition waits for a condition of an Application and gives its message.
+// eventuallyCondition waits for a condition of an Application and returns its message.
 func eventuallyCondition(t *testing.T, namespace, name, kind string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -52,8 +51,7 @@ func eventuallyCondition(t *testing.T, namespace, name, kind string, status meta
 	return message
 }
 
-// eventuallyReconciled waits until all objects are as the Application says,
-// whether they are healthy or not.
+// eventuallyReconciled waits until all objects match the Application, healthy or not.
 func eventuallyReconciled(t *testing.T, namespace, name string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -64,7 +62,7 @@ func eventuallyReconciled(t *testing.T, namespace, name string) {
 	})
 }
 
-// checkNames fails if a text does not name all that it has to name.
+// checkNames fails if a text lacks one of the names.
 func checkNames(t *testing.T, text string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -80,7 +78,8 @@ func createObject(t *testing.T, object *unstructured.Unstructured) {
 	hub.KubectlWith(t, kit.YAML(t, object), "create", "-f", "-")
 }
 
-// stored is an object as a backup has it: without what is of its first life only.
+// stored returns an object as a backup has it: without the fields that identify its
+// first life.
 func stored(object *unstructured.Unstructured) *unstructured.Unstructured {
 	stored := object.DeepCopy()
 	for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences"} {
@@ -95,7 +94,7 @@ func wish(t *testing.T, namespace, name, annotation, value string) {
 	hub.Kubectl(t, "--namespace", namespace, "annotate", "--overwrite", "configmap", name, "krake.dev/"+annotation+"="+value)
 }
 
-// respec gives an Application another manifest.
+// respec replaces the manifest of an Application.
 func respec(t *testing.T, namespace, name, manifest string) {
 	t.Helper()
 	kit.Must(t, tryRespec(t, namespace, name, manifest))
@@ -106,7 +105,7 @@ func tryRespec(t *testing.T, namespace, name, manifest string) error {
 		string(kit.JSON(t, map[string]any{"data": map[string]any{"spec.manifest": manifest}})))
 }
 
-// withoutAgent does something while the agent is down.
+// withoutAgent calls do while the agent is stopped.
 func withoutAgent(t *testing.T, do func()) {
 	t.Helper()
 	kit.Must(t, both.StopAgent())

@@ -12,8 +12,8 @@ var (
 	artists = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "artists"}
 )
 
-// musicKinds are the kinds of the reference document's example, and what lets
-// the agent carry them out.
+// musicKinds defines the kinds of the reference document's example, and the agent's
+// rights on them.
 const musicKinds = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -104,8 +104,8 @@ func newSong(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// The documents of the example, as the reference document has them after the
-// first reconciliation.
+// The documents of the example equal those of the reference document after the first
+// reconciliation.
 func TestSongDocuments(t *testing.T) {
 	namespace := newSong(t)
 	want := map[string]string{
@@ -147,8 +147,8 @@ func TestSongDocuments(t *testing.T) {
 	}
 }
 
-// What is observed is reverted, what is not observed is left alone. One test
-// changes both at once, so that the repair shows that the other change was seen.
+// A change of an observed field is reverted, and any other is left alone. One test
+// changes both at once, so that the repair shows that the agent saw the other change.
 func TestSongDrift(t *testing.T) {
 	namespace := newSong(t)
 	before := auditMark(t)

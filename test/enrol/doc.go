@@ -1,4 +1,3 @@
-// Package enrol tests kubectl-krake on two real control planes, a hub and a
-// cluster: what enrol gives is what an agent needs, and no more, and what remove
-// takes is all of it.
+// Package enrol tests kubectl-krake on two real control planes, a hub and a cluster.
+// enrol grants exactly what an agent needs, and remove removes all of it.
 package enrol

@@ -21,8 +21,8 @@ func tokenOf(t *testing.T, options enrol.Options) string {
 	return string(token)
 }
 
-// To enrol a cluster again renews the token, without an outage, and makes rights
-// and files what the options say now.
+// A second enrolment of a cluster renews the token without an outage, and updates
+// rights and files to the current options.
 func TestEnrolAgain(t *testing.T) {
 	hub.CreateNamespace(t, "first")
 	hub.CreateNamespace(t, "second")
@@ -62,10 +62,10 @@ func TestEnrolAgain(t *testing.T) {
 	}
 }
 
-// Whoever has a token that got out deletes the Secret that it is bound to.
+// If a token has leaked, the administrator deletes the Secret that it is bound to.
 func TestATokenGoesWithItsSecret(t *testing.T) {
 	kit.Long(t, "the API server forgets a token late")
-	t.Parallel() // it waits for the API server to forget
+	t.Parallel() // it waits until the API server's cache expires
 	options := optionsFor(t, "leaky")
 	enrolled(t, options)
 	leaked := agentOf(t, enrol.Options{Out: kept(t, options)})
@@ -79,7 +79,8 @@ func TestATokenGoesWithItsSecret(t *testing.T) {
 	}
 }
 
-// What would be somebody else's is refused, before anything is made.
+// An enrolment that would take over foreign objects is refused, before anything is
+// created.
 func TestEnrolRefuses(t *testing.T) {
 	hub.CreateNamespace(t, "production")
 	kit.Must(t, kubectl(t.Context(), hub, "create", "serviceaccount", "--namespace", "krake-agents", "taken"))
@@ -116,7 +117,7 @@ func TestEnrolRefuses(t *testing.T) {
 	}
 }
 
-// A hub without one of the policies would not keep its agents apart.
+// A hub without one of the policies would not isolate its agents.
 func TestEnrolWantsThePolicies(t *testing.T) {
 	kit.Must(t, kubectl(t.Context(), hub, "delete", "validatingadmissionpolicybinding", "krake-agents-leases"))
 	err := enrol.Enrol(t.Context(), optionsFor(t, "early"), &strings.Builder{})
@@ -126,7 +127,7 @@ func TestEnrolWantsThePolicies(t *testing.T) {
 	kit.Must(t, apply(t.Context(), hub, filepath.Join(hub.Dir(), "manifests", "base", "policies")))
 }
 
-// A target has one name: by two, its agents would take each other's objects for
+// A target has one name: with two names, its agents would take each other's objects for
 // those of a former cluster.
 func TestOneNameForATarget(t *testing.T) {
 	options := optionsFor(t, "twin")
@@ -144,8 +145,8 @@ func TestOneNameForATarget(t *testing.T) {
 	}
 }
 
-// The ClusterRole of the enrolment is what somebody needs to have Applications on
-// the cluster; nobody has it by itself.
+// The ClusterRole of the enrolment has the rights to run Applications on the cluster;
+// no user gets it automatically.
 func TestDeployTo(t *testing.T) {
 	enrolled(t, optionsFor(t, "deploy"))
 	const role = "krake-deploy-to-deploy"

@@ -11,9 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// With hooks, an agent deletes on the hub the Applications of its cluster that are
-// complete, and nothing else, in its namespaces and in no other; enrolled without
-// hooks, nothing any more.
+// With hooks, an agent may delete complete Applications of its cluster on the hub, in
+// its namespaces, and nothing else. After an enrolment without hooks, it may delete
+// nothing.
 func TestHooksOnTheHub(t *testing.T) {
 	options := optionsFor(t, "hooked")
 	options.Hooks = true
@@ -63,8 +63,8 @@ func notYet(done bool, problem string) string {
 	return problem
 }
 
-// On a target two agents with hooks have an endpoint each, and share the authority,
-// which stays when one of them goes.
+// On a target, two agents with hooks have an endpoint each, and share the authority,
+// which stays when one of them is removed.
 func TestHooksOnASpoke(t *testing.T) {
 	options := optionsFor(t, "endpoint")
 	options.Hooks = true
@@ -89,7 +89,7 @@ func TestHooksOnASpoke(t *testing.T) {
 			t.Errorf("%s may read Secrets where nobody has said so", name)
 		}
 	}
-	const binding = "krake-hooks-endpoint" // as enrol says
+	const binding = "krake-hooks-endpoint" // as enrol names it
 	kit.Must(t, kubectl(t.Context(), spoke, "create", "rolebinding", binding, "--clusterrole=krake-hooks",
 		"--serviceaccount=krake-agents:endpoint", "--namespace", "default"))
 	kit.Eventually(t, func() string { return notYet(may(t, spoke, "endpoint", elsewhere), "the agent may not read Secrets") })

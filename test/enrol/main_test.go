@@ -21,8 +21,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// hub and spoke are the two clusters, which all tests share. Both get an installation,
-// so that they are of this suite alone.
+// hub and spoke are the two clusters, which all tests share. No other suite uses them,
+// because both get an installation.
 var hub, spoke *kit.Plane
 
 func TestMain(m *testing.M) {
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// start starts both clusters at once. The hub has what a hub needs, but for the
-// webhook, which would have to run.
+// start starts both clusters at once. The hub has everything that a hub needs, except
+// the webhook, which would have to run.
 func start(ctx context.Context) error {
 	var group errgroup.Group
 	for _, each := range []**kit.Plane{&hub, &spoke} {
@@ -79,7 +79,7 @@ func configOfHub() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", hub.Kubeconfig())
 }
 
-// optionsFor are options by which a cluster is enrolled in a folder of the test's.
+// optionsFor returns the options to enrol a cluster in a folder of the test.
 func optionsFor(t *testing.T, name string) enrol.Options {
 	t.Helper()
 	options := enrol.Options{Hub: configOfHub}
@@ -91,7 +91,7 @@ func optionsFor(t *testing.T, name string) enrol.Options {
 	return options
 }
 
-// enrolled enrols a cluster, and gives what was said.
+// enrolled enrols a cluster, and returns the output.
 func enrolled(t *testing.T, options enrol.Options) (said string) {
 	t.Helper()
 	var out strings.Builder

@@ -18,8 +18,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// soon is how long a token may be good for after its cluster was removed: the API
-// server remembers for 10 seconds who has been authenticated.
+// soon is how long a token may be valid after its cluster was removed: the API server
+// caches an authentication for 10 seconds.
 const soon = 15 * time.Second
 
 func remove(t *testing.T, cluster string, force bool) (said string, err error) {
@@ -31,7 +31,7 @@ func remove(t *testing.T, cluster string, force bool) (said string, err error) {
 	return out.String(), err
 }
 
-// A cluster is not removed under its Applications, unless that is wanted.
+// A cluster with Applications is not removed, unless that is requested.
 func TestRemoveUnderApplications(t *testing.T) {
 	options := optionsFor(t, "used")
 	enrolled(t, options)
@@ -49,16 +49,16 @@ func TestRemoveUnderApplications(t *testing.T) {
 		t.Errorf("something was removed all the same: %v", err)
 	}
 	said, err := remove(t, "used", true)
-	if err != nil || !strings.HasSuffix(said, "Warning: configmap/used/held is still on cluster used, where nobody looks after it\n") {
+	if err != nil || !strings.HasSuffix(said, "Warning: configmap/used/held is still on cluster used, and no agent looks after it there\n") {
 		t.Errorf("%v, said was\n%s", err, said)
 	}
 	expectNothingOf(t, "used")
 }
 
-// All of an enrolment goes, first the token and last the Lease, and nothing that
-// is another one's, or that users have made.
+// remove deletes all of an enrolment, first the token and last the Lease. It deletes
+// nothing of another enrolment, and nothing that users have created.
 func TestRemove(t *testing.T) {
-	t.Parallel() // it waits for the API server to forget
+	t.Parallel() // it waits until the API server's cache expires
 	options, neighbour := optionsFor(t, "north"), optionsFor(t, "north2")
 	enrolled(t, options)
 	enrolled(t, neighbour)
@@ -92,11 +92,11 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// The name of a cluster that was removed is free, and the tokens of before are
-// not the next one's.
+// The name of a removed cluster is free, and earlier tokens are not valid for the next
+// cluster of the name.
 func TestEnrolAfterRemove(t *testing.T) {
 	kit.Long(t, "a cluster is enrolled twice")
-	t.Parallel() // it waits for the API server to forget
+	t.Parallel() // it waits until the API server's cache expires
 	options := optionsFor(t, "return")
 	enrolled(t, options)
 	before := agentOf(t, enrol.Options{Out: kept(t, options)})
@@ -107,7 +107,7 @@ func TestEnrolAfterRemove(t *testing.T) {
 	kit.Eventually(t, func() string { return refused(t, before, "return") })
 }
 
-// kept copies what the agent has, which the next enrolment writes anew.
+// kept copies the agent's files, which the next enrolment overwrites.
 func kept(t *testing.T, options enrol.Options) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -115,7 +115,7 @@ func kept(t *testing.T, options enrol.Options) (folder string) {
 	return folder
 }
 
-// refused tells what is wrong if the API server still knows somebody by a token.
+// refused returns a complaint if the API server still accepts a token.
 func refused(t *testing.T, agent kubernetes.Interface, namespace string) (problem string) {
 	t.Helper()
 	if err := list(t, agent, namespace); !apierrors.IsUnauthorized(err) {
@@ -124,7 +124,7 @@ func refused(t *testing.T, agent kubernetes.Interface, namespace string) (proble
 	return ""
 }
 
-// expectNothingOf looks for what an enrolment makes, by its label and by its names.
+// expectNothingOf searches for the objects of an enrolment, by label and by name.
 func expectNothingOf(t *testing.T, cluster string) {
 	t.Helper()
 	labelled := metav1.ListOptions{LabelSelector: "krake.dev/enrolment=" + cluster}

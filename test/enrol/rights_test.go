@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// agentOf is the client that the agent makes of the files of its cluster.
+// agentOf returns the client that the agent makes from the files of its cluster.
 func agentOf(t *testing.T, options enrol.Options) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(options.Out, "agent", "kubeconfig"))
@@ -29,7 +29,7 @@ func agentOf(t *testing.T, options enrol.Options) kubernetes.Interface {
 	return agent
 }
 
-// awaitRights waits until RBAC knows of the rights in a namespace.
+// awaitRights waits until RBAC grants the rights in a namespace.
 func awaitRights(t *testing.T, agent kubernetes.Interface, namespace string) {
 	t.Helper()
 	kit.EventuallyNil(t, func() error { return list(t, agent, namespace) })
@@ -41,7 +41,7 @@ func list(t *testing.T, agent kubernetes.Interface, namespace string) error {
 	return second(agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}))
 }
 
-// application makes an Application as the webhook leaves it.
+// application creates an Application as the webhook leaves it.
 func application(t *testing.T, namespace, name, cluster string) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -52,23 +52,21 @@ func application(t *testing.T, namespace, name, cluster string) {
 	kit.Must(t, second(hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})))
 }
 
-// marked is a ConfigMap that the policies let an agent write: whether it may is up
-// to its rights alone.
+// marked is a ConfigMap that the policies let an agent write: only its rights decide.
 func marked(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"krake.dev/owned-by": "x"}, Annotations: map[string]string{"krake.dev/owner": "x"},
 	}}
 }
 
-// claim has an agent make its first write to an Application.
+// claim makes an agent's first write to an Application.
 func claim(t *testing.T, agent kubernetes.Interface, namespace, name, cluster string) error {
 	t.Helper()
 	patch := `{"metadata":{"finalizers":["` + cluster + `.krake.dev/resources"]},"data":{"inventory.` + cluster + `":"[]"}}`
 	return second(agent.CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))
 }
 
-// attempt is a line of a matrix: what somebody tries, and whether the API server
-// lets them.
+// attempt is a row of a matrix: a request, and whether the API server allows it.
 type attempt struct {
 	what    string
 	try     func() error
@@ -89,8 +87,8 @@ func check(t *testing.T, attempts []attempt) {
 	}
 }
 
-// What an enrolment gives is what the agent does, and no more: it reads and marks
-// the Applications of its namespaces, and nothing else on the hub.
+// An enrolment grants exactly what the agent does: it reads and marks the Applications
+// of its namespaces, and nothing else on the hub.
 func TestRightsOnTheHub(t *testing.T) {
 	options := optionsFor(t, "east")
 	enrolled(t, options)

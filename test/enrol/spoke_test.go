@@ -18,8 +18,8 @@ import (
 
 const agents = "krake-agents"
 
-// A target that is a hub of its own has two agents. Nothing of the one is the
-// other's, and it stays when the other goes.
+// A target that is also a hub has two agents. They share no objects, and one stays when
+// the other is removed.
 func TestASpokeThatIsAHub(t *testing.T) {
 	kit.Must(t, apply(t.Context(), spoke, filepath.Join(spoke.Dir(), "manifests", "base")))
 	options := optionsFor(t, "spoke")
@@ -37,7 +37,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
 		}
 	}
-	kit.Eventually(t, func() string { // admission of Pods included
+	kit.Eventually(t, func() string { // with the admission of Pods
 		pods, err := spoke.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
 		return notYet(err == nil && len(pods.Items) == 2, "the agent has no two Pods")
 	})
@@ -46,7 +46,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 	kit.Must(t, second(spoke.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get)))
 }
 
-// expectGone deletes an agent from the target, and what is shared stays.
+// expectGone deletes an agent from the target; shared objects stay.
 func expectGone(t *testing.T, options enrol.Options) {
 	t.Helper()
 	kit.Must(t, kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
@@ -78,8 +78,8 @@ type attributes = authorizationv1.ResourceAttributes
 
 var patchDeployments = attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
 
-// What the agent may do on the target: write workloads, know which cluster it is,
-// and renew its own Lease.
+// On the target, the agent may write workloads, identify its cluster, and renew its own
+// Lease.
 func TestRightsOnTheSpoke(t *testing.T) {
 	options := optionsFor(t, "rights")
 	enrolled(t, options)
@@ -90,7 +90,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("the agent's arguments (-want +got):\n%s", diff)
 	}
-	kit.Eventually(t, func() string { // the role is made of others by a controller
+	kit.Eventually(t, func() string { // a controller aggregates the role
 		return notYet(may(t, spoke, "rights", patchDeployments), "the agent may not write workloads")
 	})
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestRightsOnTheSpoke(t *testing.T) {
 	}
 }
 
-// may asks what an agent may do in a cluster.
+// may reports what an agent may do in a cluster.
 func may(t *testing.T, in *kit.Plane, name string, what attributes) bool {
 	t.Helper()
 	return allows(t, in, authorizationv1.SubjectAccessReviewSpec{
@@ -132,8 +132,8 @@ func allows(t *testing.T, in *kit.Plane, who authorizationv1.SubjectAccessReview
 	return answer.Status.Allowed
 }
 
-// The folder of a strict agent can be applied, too, and gives it nothing to write
-// workloads with but the accounts of that name.
+// The folder of a strict agent can also be applied, and lets it write workloads only as
+// the accounts of that name.
 func TestAStrictSpoke(t *testing.T) {
 	options := optionsFor(t, "strict")
 	options.RequireServiceAccount, options.Reach.Scope = true, "cluster"
@@ -147,7 +147,7 @@ func TestAStrictSpoke(t *testing.T) {
 	deployer.Name, admin.Name = "krake-deployer", "admin"
 	asOne := patchDeployments
 	asOne.Verb = "impersonate-on:serviceaccount:patch"
-	kit.Eventually(t, func() string { // the role is made of others by a controller
+	kit.Eventually(t, func() string { // a controller aggregates the role
 		act, write, itself := may(t, spoke, "strict", deployer), may(t, spoke, "strict", asOne), may(t, spoke, "strict", patchDeployments)
 		if act && write && !itself {
 			return ""

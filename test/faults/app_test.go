@@ -19,7 +19,7 @@ import (
 
 type object = map[string]any
 
-// resources are those of the kinds that the Applications here have.
+// resources has the resource of each kind that the Applications of these tests have.
 var resources = map[string]gvr.GroupVersionResource{"configmap": kit.ConfigMaps, "service": kit.Services, "deployment": kit.Deployments}
 
 // app is an Application.
@@ -28,33 +28,33 @@ type app struct {
 
 	cluster string
 	uid     types.UID
-	// removed counts the objects that the user has deleted, by their names.
+	// removed counts the objects that the user has deleted, by name.
 	removed map[string]int
-	// lane is where it is, and prefix what the names of its objects begin with.
+	// lane is the lane of the Application, and prefix begins the names of its objects.
 	lane   *lane
 	prefix string
-	// said is what the user has said last, in words.
+	// said is what the user last asked for, in words.
 	said []string
-	// spec are its objects, by kind, as the user has said last; refused are those of
-	// them that it cannot have now. ended: the user has deleted it.
+	// spec has the objects that the user last asked for, by kind. refused names those
+	// that the API server refuses at present. ended: the user has deleted the
+	// Application.
 	spec    map[string]object
 	refused map[string]bool
 	ended   bool
-	// rival is another Application that claims one of its objects, if there is one.
+	// rival is another Application that claims one of the objects, or nil.
 	rival *app
-	// contested is the kind of the object that both claim and neither has had before; empty:
-	// there is none.
+	// contested is the kind of the object that both claim and neither had before, or empty.
 	contested string
-	// foreign tells of the objects of somebody else that have names of its own.
+	// foreign names the kinds of which another client has an object of the same name.
 	foreign map[string]bool
-	// replaced is the kind of the object that somebody else has put his own in the place
-	// of, while nobody looked.
+	// replaced is the kind of the object that another client replaced while the agent
+	// was down, or nil.
 	replaced atomic.Pointer[string]
-	// bystander tells that there are objects of somebody else beside it.
+	// bystander: foreign objects exist beside the Application.
 	bystander bool
 }
 
-// newApp gives the lane's next Application. Nothing is created.
+// newApp returns the lane's next Application. It creates nothing.
 func (l *lane) newApp() *app {
 	l.apps++
 	return l.appOf(fmt.Sprintf("app-%d", l.apps))
@@ -67,12 +67,12 @@ func (l *lane) appOf(name string) *app {
 	}
 }
 
-// named is the name of the Application's object of a kind.
+// named returns the name of the Application's object of a kind.
 func (a *app) named(kind string) types.NamespacedName {
 	return types.NamespacedName{Namespace: a.Namespace, Name: a.prefix + "-" + kind}
 }
 
-// owns tells if an object of that name is one of the Application's, or itself.
+// owns reports whether an object of that name is the Application or belongs to it.
 func (a *app) owns(name string) bool { return belongs(name, a.Name) }
 
 func belongs(name, app string) bool { return name == app || strings.HasPrefix(name, app+"-") }
@@ -89,7 +89,7 @@ func (a *app) service(port int64) object {
 	}
 }
 
-// deployment needs no Pods, and so no nodes.
+// deployment has no replicas, so that it needs no nodes.
 func (a *app) deployment(image string) object {
 	labels := object{"app": a.Name}
 	return object{
@@ -104,7 +104,7 @@ func (a *app) deployment(image string) object {
 	}
 }
 
-// create makes the Application, with these objects.
+// create creates the Application with these objects.
 func (a *app) create(ctx context.Context, objects []object) error {
 	text, err := manifestOf(objects)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *app) create(ctx context.Context, objects []object) error {
 	return nil
 }
 
-// update gives the Application these objects.
+// update changes the Application to these objects.
 func (a *app) update(ctx context.Context, objects []object) error {
 	text, err := manifestOf(objects)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) update(ctx context.Context, objects []object) error {
 	return change(ctx, kit.ConfigMaps, a.NamespacedName, string(patch))
 }
 
-// delete deletes the Application, if it is there.
+// delete deletes the Application if it exists.
 func (a *app) delete(ctx context.Context) error {
 	err := env.CoreV1().ConfigMaps(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -141,7 +141,7 @@ func (a *app) delete(ctx context.Context) error {
 	return nil
 }
 
-// read gives the Application as its agent would see it, or nil.
+// read returns the Application as its agent reads it, or nil.
 func (a *app) read(ctx context.Context) (*application.Application, error) {
 	cm, err := env.CoreV1().ConfigMaps(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -153,8 +153,8 @@ func (a *app) read(ctx context.Context) (*application.Application, error) {
 	return application.Read(cm)
 }
 
-// settled complains unless the agent says that the Application runs as its spec
-// is now.
+// settled returns an error unless the status reports that the current spec is carried
+// out.
 func (a *app) settled(ctx context.Context) error {
 	read, err := a.read(ctx)
 	switch {
@@ -168,8 +168,8 @@ func (a *app) settled(ctx context.Context) error {
 	return nil
 }
 
-// check complains unless these objects are there, with all that the manifest
-// says of them, and the other ones that the Application may have are not.
+// check returns an error unless these objects exist with all values of their manifests,
+// and no other object that the Application may have exists.
 func (a *app) check(ctx context.Context, objects []object) error {
 	wanted := map[string]object{}
 	for _, want := range objects {
@@ -203,7 +203,7 @@ func compare(what string, want object, live *unstructured.Unstructured) error {
 	return nil
 }
 
-// contains tells if everything in want is in live.
+// contains reports whether live has everything in want.
 func contains(live, want any) bool {
 	switch want := want.(type) {
 	case object:
@@ -238,7 +238,7 @@ func manifestOf(objects []object) (string, error) {
 	return strings.Join(documents, "\n---\n"), nil
 }
 
-// get reads an object; nil if there is none.
+// get reads an object; nil if it does not exist.
 func get(ctx context.Context, resource gvr.GroupVersionResource, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	return env.Find(ctx, resource, name.Namespace, name.Name)
 }

@@ -15,7 +15,7 @@ import (
 
 var stages = definition{group: "stages.krake-tests.example", kind: "Stage", plural: "stages"}
 
-// Threat A45 of the security specification: a manifest names a namespace for a kind that is in none. The
+// Threat A45 of the security specification: a manifest has a namespace for a cluster-scoped kind. The
 // object is created and repaired where it belongs, and then nothing is written.
 func TestNamespaceOfAClusterScopedKindIsIgnored(t *testing.T) {
 	t.Parallel()
@@ -54,8 +54,8 @@ func TestNamespaceOfAClusterScopedKindIsIgnored(t *testing.T) {
 	}))
 }
 
-// idle complains about writes in a time in which there is nothing to do. The
-// status may be five seconds late.
+// idle reports writes within a time in which there is no work. The status may be five
+// seconds late.
 func (l *lane) idle(t *testing.T, what string, window time.Duration) {
 	t.Helper()
 	kit.Must(t, l.await(t.Context(), func(context.Context) error {

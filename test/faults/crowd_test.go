@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// crowd creates so many Applications of three objects.
+// crowd creates this many Applications of three objects.
 func (l *lane) crowd(ctx context.Context, many int) ([]*app, error) {
 	apps := l.newApps(many)
 	return apps, each(apps, func(a *app) error { return a.create(ctx, a.objects()) })
 }
 
-// newApps returns the lane's next Applications. Nothing is created.
+// newApps returns the lane's next Applications. It creates nothing.
 func (l *lane) newApps(many int) []*app {
 	apps := make([]*app, many)
 	for i := range apps {
@@ -22,12 +22,12 @@ func (l *lane) newApps(many int) []*app {
 	return apps
 }
 
-// objects are the three objects of an Application.
+// objects returns the three objects of an Application.
 func (a *app) objects() []object {
 	return []object{a.configMap("1"), a.service(80), a.deployment("main:1")}
 }
 
-// awaitAll waits until all Applications run, and have their objects.
+// awaitAll waits until all Applications run and have their objects.
 func (l *lane) awaitAll(ctx context.Context, apps []*app) error {
 	for _, a := range apps {
 		err := l.await(ctx, func(ctx context.Context) error {
@@ -43,7 +43,7 @@ func (l *lane) awaitAll(ctx context.Context, apps []*app) error {
 	return nil
 }
 
-// each does something for all Applications, some at a time.
+// each calls do for all Applications, a few at a time.
 func each(apps []*app, do func(*app) error) error {
 	var group errgroup.Group
 	group.SetLimit(4)

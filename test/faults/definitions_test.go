@@ -13,12 +13,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// songsGroup is the group of the songs of tales.
+// songsGroup is the group of the kinds that the tales define.
 const songsGroup = "faults.krake-tests.example"
 
-// definition is a kind that the tests define: a song, or a stage. Whoever counts calls
-// has a group apart: an agent looks again at the objects of a group in which any kind
-// is defined.
+// definition is a kind that the tests define: a song, or a stage. A test that counts
+// calls uses its own group. An agent reads the objects of a group again when any kind
+// of it is defined.
 type definition struct {
 	group, kind, plural string
 }
@@ -27,7 +27,7 @@ func (d definition) resource() gvr.GroupVersionResource {
 	return gvr.GroupVersionResource{Group: d.group, Version: "v1", Resource: d.plural}
 }
 
-// object is an object of the kind.
+// object returns an object of the kind.
 func (d definition) object(a *app, namespace string) object {
 	metadata := object{"name": a.Name + "-" + d.plural}
 	if namespace != "" {
@@ -36,7 +36,7 @@ func (d definition) object(a *app, namespace string) object {
 	return object{"apiVersion": d.group + "/v1", "kind": d.kind, "metadata": metadata, "spec": object{"title": "one"}}
 }
 
-// grant gives all agents the right to the kind, as an administrator does.
+// grant binds all agents to a role for the kind, as an administrator does.
 func (d definition) grant(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "faults-" + d.plural, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}},
@@ -48,7 +48,7 @@ func (d definition) grant(ctx context.Context) error {
 	return err
 }
 
-// define has the API server serve the kind.
+// define creates the definition, and waits until the API server serves the kind.
 func (d definition) define(ctx context.Context, scope string) error {
 	crd := &unstructured.Unstructured{Object: object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -67,7 +67,7 @@ func (d definition) define(ctx context.Context, scope string) error {
 	return nil
 }
 
-// undefine takes the kind away, with all its objects.
+// undefine deletes the kind with all its objects.
 func (d definition) undefine(ctx context.Context) error {
 	if err := env.Dynamic.Resource(kit.Definitions).Delete(ctx, d.plural+"."+d.group, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("remove the definition of %s: %w", d.plural, err)
@@ -75,7 +75,7 @@ func (d definition) undefine(ctx context.Context) error {
 	return nil
 }
 
-// undefined complains while the definition is there.
+// undefined returns an error while the definition exists.
 func (d definition) undefined(ctx context.Context) error {
 	live, err := env.Find(ctx, kit.Definitions, "", d.plural+"."+d.group)
 	if live != nil {
@@ -84,7 +84,7 @@ func (d definition) undefined(ctx context.Context) error {
 	return err
 }
 
-// present complains unless the Application's object of the kind is there.
+// present returns an error unless the Application's object of the kind exists.
 func (d definition) present(ctx context.Context, a *app) error {
 	_, err := env.Dynamic.Resource(d.resource()).Namespace(a.Namespace).Get(ctx, a.Name+"-"+d.plural, metav1.GetOptions{})
 	return err

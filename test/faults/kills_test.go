@@ -12,8 +12,8 @@ import (
 )
 
 // Threat A41 of the security specification: any fault at any call of an agent. The Application becomes what
-// its spec says, nothing is left over, and no object of others is touched. make test tries a few
-// points, make verify all crash points of one scenario and a sample of the other faults, make faults all.
+// its spec says, nothing remains, and no foreign object is touched. make test tries a few points, make
+// verify all crash points of one scenario and a sample of the other faults, make faults all.
 func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	t.Parallel()
 	some := 142
@@ -32,8 +32,8 @@ func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	}
 }
 
-// Threat A41, where an answer never comes: the agent has to give up waiting, which takes
-// long, and costs nothing.
+// Threat A41, when an answer never comes: the agent must stop waiting, which takes long,
+// and costs nothing else.
 func TestAnswersThatNeverComeCostNothing(t *testing.T) {
 	kit.Long(t, "the agent waits for answers that never come")
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestAnswersThatNeverComeCostNothing(t *testing.T) {
 	playTales(t, lanes, remaining(sample(chance(results.Point{Block: "never answered"}), tales, byTier(8, 1000))))
 }
 
-// Somebody is faster than the agent, at each of its writes.
+// Another client is faster than the agent, at each of its writes.
 func TestOvertaken(t *testing.T) {
 	kit.Long(t, "a sweep of overtaken writes")
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestOvertaken(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// Two faults in one life.
+// Two faults in the life of one Application.
 func TestDoubleFaults(t *testing.T) {
 	kit.Long(t, "a sweep of pairs of faults")
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestDoubleFaults(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// Several people at once, two agents, two Applications.
+// Several users, two agents and two Applications at once.
 func TestRaces(t *testing.T) {
 	kit.Long(t, "a sweep of races")
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestFaultsAtUnnumberedCallsLeaveNothingOver(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// atFirst is the tale in which the first call that is chosen goes wrong.
+// atFirst returns the tale in which the first chosen call meets the fault.
 func (m mode) atFirst(s scenario, name string, chosen func(proxy.Call) bool, fresh bool) *tale {
 	met := &atomic.Bool{}
 	return &tale{
@@ -118,7 +118,7 @@ func (m mode) atFirst(s scenario, name string, chosen func(proxy.Call) bool, fre
 	}
 }
 
-// String gives "210 tales, ..., by block".
+// String returns "210 tales, ..., by block".
 func (c *tally) String() string {
 	return fmt.Sprintf("%d tales, of which something went wrong in %d, and %d ended otherwise than they should", c.played, c.met, c.wrong)
 }

@@ -17,7 +17,7 @@ func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
 	t.Parallel()
 	const (
 		many   = 10
-		late   = 30 * time.Second // until an object is there once its kind is
+		late   = 30 * time.Second // from the definition of a kind until the object exists
 		window = 30 * time.Second // in which calls are counted
 		most   = 10               // calls in a minute for an Application
 	)
@@ -58,7 +58,8 @@ func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
 	kit.Must(t, l.agent.revive())
 }
 
-// within waits for something that must be so some time after what has happened.
+// within waits for a condition that must hold within a time, and reports how long it
+// took.
 func (l *lane) within(t *testing.T, what string, most time.Duration, check func(context.Context) error) {
 	t.Helper()
 	start := time.Now()
@@ -70,7 +71,7 @@ func (l *lane) within(t *testing.T, what string, most time.Duration, check func(
 	}
 }
 
-// bounded counts the calls in a window of time, of whatever sort.
+// bounded counts all calls within a time.
 func (l *lane) bounded(t *testing.T, what string, window time.Duration, mostInAMinute int) {
 	t.Helper()
 	begin := l.proxy.Mark()

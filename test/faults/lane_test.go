@@ -22,37 +22,37 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// lane is a cluster of its own name, although all are one: an agent that carries
-// out its Applications and nobody else's, the proxy before it, and a namespace.
-// What happens in one lane does not happen in another.
+// lane stands for a cluster: an agent that carries out only the Applications of its own
+// cluster name, its proxy, and a namespace. All lanes share one API server, but no lane
+// affects another.
 type lane struct {
 	name, namespace string
 	proxy           *proxy.Proxy
 	agent           *agent
-	apps            int // how many Applications there were
-	// disguised: its agent takes the target for another cluster than the others do.
+	apps            int // how many Applications the lane has had
+	// disguised: the lane's agent takes the target for another cluster than the other
+	// agents do.
 	disguised bool
-	// other is a second agent with a name and a proxy of its own, whose objects are in
-	// another namespace; nil while there is none.
+	// other is a second agent with its own name, proxy and namespace, or nil.
 	other *lane
-	// settled, songs and audit are of the tales that were not judged yet: which
-	// Applications are done with, the kinds that were defined for them, and where they
-	// begin in the audit log.
+	// settled, songs and audit belong to the tales that are not judged yet. They are
+	// the settled Applications, the kinds defined for them, and the begin of the tales
+	// in the audit log.
 	settled map[types.NamespacedName]time.Time
 	songs   []definition
 	audit   kit.Mark
-	// hubFailed tells that a call about an Application itself has failed since the last
-	// tale: an agent leaves such a hub alone for some time, whosever status there is to write.
+	// hubFailed: a call about an Application has failed since the last tale. An agent pauses
+	// all status writes to such a hub for some time.
 	hubFailed atomic.Bool
-	// stalls and waits are for the judge, too.
+	// stalls and waits are passed to the judge.
 	stalls []checker.Stall
 	waits  checker.Waits
 }
 
-// second is added to the name of a lane for its other cluster.
+// second is the suffix of a lane's name that names its other cluster.
 const second = "-b"
 
-// place is the namespace where the objects of a cluster are.
+// place returns the namespace where the objects of a cluster are.
 func (l *lane) place(cluster string) string {
 	if cluster == l.name+second {
 		return l.namespace + second
@@ -60,7 +60,7 @@ func (l *lane) place(cluster string) string {
 	return l.namespace
 }
 
-// places are all of them.
+// places returns the namespaces of all clusters of the lane.
 func (l *lane) places() []string {
 	var places []string
 	for _, each := range l.both() {
@@ -83,7 +83,7 @@ func (l *lane) addSecond(ctx context.Context) error {
 	return nil
 }
 
-// both are the lane, and with it the other one that it has, if it has.
+// both returns the lane, and its other lane if it has one.
 func (l *lane) both() []*lane {
 	if l.other == nil {
 		return []*lane{l}
@@ -91,7 +91,7 @@ func (l *lane) both() []*lane {
 	return []*lane{l, l.other}
 }
 
-// agents are those of the lane.
+// agents returns the agents of the lane.
 func (l *lane) agents() []*agent {
 	var agents []*agent
 	for _, each := range l.both() {
@@ -100,7 +100,7 @@ func (l *lane) agents() []*agent {
 	return agents
 }
 
-// start starts the agents that are down.
+// start starts the stopped agents.
 func (l *lane) start() error {
 	var failures []error
 	for _, each := range l.agents() {
@@ -109,7 +109,7 @@ func (l *lane) start() error {
 	return errors.Join(failures...)
 }
 
-// quiet is for how long no agent has called.
+// quiet returns how long no agent has called.
 func (l *lane) quiet() time.Duration {
 	quiet := l.proxy.Quiet()
 	for _, each := range l.both() {
@@ -128,7 +128,7 @@ func (l *lane) end() error {
 	return errors.Join(failures...)
 }
 
-// intercept has the calls of the lane's own agent shown to f, if that is not nil.
+// intercept passes the calls of the lane's own agent to f, unless that is nil.
 func (l *lane) intercept(f func(proxy.Call) *proxy.Fault) {
 	identity := fmt.Sprintf(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, l.name)
 	l.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
@@ -142,8 +142,8 @@ func (l *lane) intercept(f func(proxy.Call) *proxy.Fault) {
 	})
 }
 
-// naming are words that stand in the event of each request that has to do with these
-// namespaces, or with the agents of these names.
+// naming returns texts of which at least one is in the audit event of each request that
+// concerns these namespaces or agents.
 func naming(places ...string) []string {
 	var words []string
 	for _, place := range places {
@@ -199,8 +199,8 @@ func startLane(ctx context.Context, l *lane, arguments ...string) (*lane, error)
 	return l, nil
 }
 
-// appoint gives an agent its ServiceAccount and the shipped rights, and the lane
-// its namespace.
+// appoint creates an agent's ServiceAccount with the shipped rights, and the namespace
+// of the lane.
 func appoint(ctx context.Context, name string) error {
 	account := application.AgentsNamespace + ":" + name
 	return errors.Join(
@@ -210,7 +210,7 @@ func appoint(ctx context.Context, name string) error {
 		kubectl(ctx, "create", "clusterrolebinding", name+"-target", "--clusterrole", "krake-agent-target", "--serviceaccount", account),
 		kubectl(ctx, "create", "clusterrolebinding", name+"-reviews", "--clusterrole", "krake-agent-reviews", "--serviceaccount", account),
 		kubectl(ctx, "create", "role", name, "--namespace", application.AgentsNamespace,
-			"--verb", "get,create,update", "--resource", "leases.coordination.k8s.io"), // which of them, the policy says
+			"--verb", "get,create,update", "--resource", "leases.coordination.k8s.io"), // the policy restricts the names
 		kubectl(ctx, "create", "rolebinding", name, "--namespace", application.AgentsNamespace, "--role", name, "--serviceaccount", account),
 	)
 }
@@ -227,11 +227,11 @@ func kubectl(ctx context.Context, arguments ...string) error {
 type agent struct {
 	name, kubeconfig string
 	arguments        []string
-	// program is another one than the installed agent, if it is not empty.
+	// program replaces the installed agent, unless it is empty.
 	program string
 
 	mu      sync.Mutex
-	process *cluster.Process // nil while it is down
+	process *cluster.Process // nil while it is stopped
 }
 
 // start starts the agent unless it runs.
@@ -277,8 +277,8 @@ func (a *agent) down() bool {
 	return a.process == nil
 }
 
-// revive starts an agent again that could not begin, as a kubelet does, and gives
-// an error if it has ended in any other way.
+// revive starts an agent again that could not start, as a kubelet does. It returns an
+// error if the agent ended in another way.
 func (a *agent) revive() error {
 	a.mu.Lock()
 	process := a.process
@@ -297,15 +297,15 @@ func (a *agent) revive() error {
 	return errors.Join(a.kill(), a.start())
 }
 
-// pause is between two looks; silence is after how long without a call the agent
-// is taken to be done for now.
+// pause is the time between two checks. An agent that makes no call for silence counts
+// as finished.
 const (
 	pause   = 20 * time.Millisecond
 	silence = 60 * time.Millisecond
 )
 
-// await looks whenever the agent is silent, until check finds nothing to
-// complain about. The longer that takes, the less often it looks.
+// await calls check whenever the agent is silent, until it returns nil. The pauses grow
+// with the time.
 func (l *lane) await(ctx context.Context, check func(context.Context) error) error {
 	began := time.Now()
 	deadline := began.Add(timeout)
@@ -330,7 +330,7 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 	}
 }
 
-// sleep waits for so long, or until the context ends, whose error it returns.
+// sleep waits for a time, or until the context ends, and returns its error.
 func sleep(ctx context.Context, span time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// resync is how often the agents of these tests compare what they know with a
-	// list: the least that they take.
-	resync = "--resync=1s"
-	// healed is after how long a lost event must have been made good: the
-	// interval, twice what an event may be on its way, and the time to read anew.
+	// resync is how often the agents of these tests compare their state with a list:
+	// the shortest interval allowed.
+	resync = "--resync-period=1s"
+	// healed limits the time to make up for a lost event: the interval, twice the time
+	// that an event may take, and the time to read again.
 	healed = 20 * time.Second
 )
 
-// stream is what is watched: the Applications, or their objects.
+// stream is what the watch is for: the Applications, or their objects.
 type stream struct {
 	name string
 	is   func(proxy.Event) bool
-	// verdicts are what the tests have its events meet.
+	// verdicts are the verdicts that the tests try on its events.
 	verdicts map[string]proxy.Verdict
 }
 
@@ -44,7 +44,7 @@ func ofApplications(event proxy.Event) bool {
 
 func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 
-// nth is the trial in which the nth event of a stream meets a verdict.
+// nth returns the trial in which the nth event of a stream meets a verdict.
 func (s stream) nth(of scenario, n int, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
@@ -59,8 +59,8 @@ func (s stream) nth(of scenario, n int, what string, verdict proxy.Verdict) *tal
 	}
 }
 
-// every is the trial in which each so-manieth event meets a verdict, so many times
-// at most: who asks an API server in vain waits the longer for it.
+// every returns the trial in which each nth event meets a verdict, with a limit,
+// because a client that fails repeatedly waits longer.
 func every(n, times int64, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
@@ -74,7 +74,7 @@ func every(n, times int64, what string, verdict proxy.Verdict) *tale {
 	}
 }
 
-// tales are those in which one event of the scenario meets a verdict.
+// tales returns the tales in which one event of the scenario meets a verdict.
 func (s stream) tales(of scenario, events int) []*tale {
 	var tales []*tale
 	for n := 1; n <= events; n++ {
@@ -85,7 +85,7 @@ func (s stream) tales(of scenario, events int) []*tale {
 	return tales
 }
 
-// counts is a tale in which nothing goes wrong; it counts the events of each stream.
+// counts returns a tale without a fault that counts the events of each stream.
 func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 	ignored := 0
 	counting := untroubledTale(of, &ignored)
@@ -102,8 +102,8 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 }
 
 // Threat A40 of the security specification: any event of an object is lost, and a watch expires anywhere. The
-// Application becomes what its spec says, at the latest after the resync. Each trial has an
-// agent of its own, because one that has asked in vain waits longer.
+// Application becomes what its spec says, at the latest after the resync. Each trial has its own agent,
+// because an agent whose requests fail waits longer.
 func TestLostEventsAreFoundByTheResync(t *testing.T) {
 	kit.Long(t, "a sweep of watch faults")
 	t.Parallel()
@@ -142,7 +142,7 @@ func watchFault(of scenario, mode, place string) results.Point {
 }
 
 // Threat A40: no event of a Deployment ever arrives, and another client deletes it. The
-// agent knows it from its own creation alone, and the resync finds that it is gone.
+// agent knows it only from its own creation, and the resync finds that it is deleted.
 func TestObjectWithoutAnyEventIsFoundByTheResync(t *testing.T) {
 	kit.Long(t, "events are lost until a resync")
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestObjectWithoutAnyEventIsFoundByTheResync(t *testing.T) {
 	}})
 }
 
-// Threat A40: watches stay open and send nothing. The resync finds what happens meanwhile.
+// Threat A40: watches stay open and send nothing. The resync finds the changes.
 func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()
 	l := newLane(t, "a40-mute", resync)
@@ -201,8 +201,8 @@ func TestStaleListsUndoNothing(t *testing.T) {
 	}
 }
 
-// stale goes through the steps, with a new agent after the step that the lists
-// do not know.
+// stale runs the steps, with a new agent after the step that its first lists do not
+// show.
 func (l *lane) stale(ctx context.Context, behind int) error {
 	a := l.newApp()
 	begin := l.proxy.Mark()
@@ -236,8 +236,8 @@ func (l *lane) stale(ctx context.Context, behind int) error {
 	return a.onceEach(l.proxy.Since(begin))
 }
 
-// behindAt answers the first list of each kind as it was. An API server that
-// does not stream lists is asked for them.
+// behindAt answers the first list of each kind with an old one. An API server that does
+// not stream lists is asked for lists.
 func behindAt(old map[string][]byte) func(proxy.Call) *proxy.Fault {
 	return func(call proxy.Call) *proxy.Fault {
 		key := listOf(call.URI)
@@ -253,7 +253,7 @@ func behindAt(old map[string][]byte) func(proxy.Call) *proxy.Fault {
 	}
 }
 
-// listOf is what a list is of, however it is asked for.
+// listOf returns the resource that a request lists, for any form of list.
 func listOf(uri string) string {
 	parsed, err := url.Parse(uri)
 	if err != nil {
@@ -262,7 +262,7 @@ func listOf(uri string) string {
 	return parsed.Path + " " + parsed.Query().Get("labelSelector")
 }
 
-// lists are the present answers to the lists that an agent begins with.
+// lists returns the current answers to the lists that an agent begins with.
 func (l *lane) lists(ctx context.Context) (map[string][]byte, error) {
 	client, err := rest.HTTPClientFor(env.RESTConfig())
 	if err != nil {

@@ -22,31 +22,31 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// timeout is how long anything may take that a test waits for. It is long,
-// because machines are slow, and not because anything needs it.
+// timeout limits every wait of a test. It is long only because machines are slow.
 var timeout = 2 * time.Minute
 
 // environment is what all tests share.
 type environment struct {
-	// Plane has the clients of the administrator, who is the user here. They do not go
-	// through a proxy.
+	// Plane has the clients of the administrator, who is the user here. They bypass the
+	// proxy.
 	*kit.Plane
 
 	installation *installation.Installation
-	// results is where those of the release tier go, nil in any other; version is that
-	// of the sources.
+	// results is the folder for the results of the release tier, or nil; version is
+	// that of the sources.
 	results *results.Folder
 	version string
-	// records are of all tales of this run.
+	// records has the records of all tales of this run.
 	mu      sync.Mutex
 	records []results.Record
-	// only chooses points; nil: nobody does.
+	// only selects points; nil selects all.
 	only *regexp.Regexp
-	// warming is when the API server had been started once more, by a test that runs alone.
+	// warming has the times just after a restart of the API server, by a test that runs
+	// alone.
 	warming []checker.Window
-	// interrupted has an error when somebody wants no more trials to begin.
+	// interrupted returns an error after an interrupt: no more trials begin.
 	interrupted func() error
-	// seed is what all that is left to chance comes from.
+	// seed determines all random choices.
 	seed uint64
 }
 
@@ -59,16 +59,16 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// start has the webhook at work, and no agent: each test starts its own.
+// start starts the webhook, and no agent: each test starts its own.
 func start(ctx context.Context) (err error) {
 	env.Plane, err = kit.StartPlane(ctx, cluster.Options{
 		AuditPolicy:   checker.AuditPolicy,
-		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // what is older is gone, truly
+		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // old versions are really gone
 	})
 	if err != nil {
 		return err
 	}
-	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents are as narrow as ever, unless told
+	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents have their usual scope unless a test changes it
 	env.installation, err = installation.InstallWith(ctx, env.Cluster, wide, os.Stderr)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func start(ctx context.Context) (err error) {
 		timeout = 80 * time.Second
 	}
 	fmt.Fprintf(os.Stderr, "faults: %s=%d repeats what is left to chance\n", seedVariable, env.seed)
-	if err := (definition{group: songsGroup, plural: "*"}).grant(ctx); err != nil { // each song is of its own kind
+	if err := (definition{group: songsGroup, plural: "*"}).grant(ctx); err != nil { // each song has its own kind
 		return err
 	}
 	if folder := os.Getenv(resultsFolder); folder != "" {
@@ -99,8 +99,8 @@ func start(ctx context.Context) (err error) {
 	return err
 }
 
-// stop stops what was started. An API server that was started again ends before the
-// webhook does, which must not wait for it.
+// stop stops everything. A restarted API server ends before the webhook, which must not
+// wait for it.
 func stop() error {
 	var failures []error
 	if env.results != nil {
@@ -115,8 +115,8 @@ func stop() error {
 	return errors.Join(failures...)
 }
 
-// tell prints what was tried, and writes it where that is asked for: of tests that pass, the
-// runner shows nothing.
+// tell prints the table of trials, and writes it to a file on request: the runner shows no
+// output of tests that pass.
 func tell(table string) error {
 	fmt.Fprintf(os.Stderr, "faults: what was tried\n%s", table)
 	path := os.Getenv(tableFile)
@@ -126,7 +126,7 @@ func tell(table string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(table), 0o600))
 }
 
-// versionOf names the sources, if they are a checkout.
+// versionOf returns the version of the sources, if they are a checkout.
 func versionOf(ctx context.Context) string {
 	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A37 of the security specification: a namespace is deleted with all its objects. It is gone
-// soon, and the agent does not fight for its objects meanwhile. The test has the cluster to itself: the
-// controller of namespaces comes back the later the slower it was.
+// Threat A37 of the security specification: a namespace is deleted with all its objects. It is soon
+// gone, and the agent does not fight for its objects meanwhile. The test has the cluster to itself,
+// because the namespace controller backs off when it is slow.
 func TestDeletedNamespaceIsLetGo(t *testing.T) {
 	const (
 		many     = 20

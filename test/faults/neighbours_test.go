@@ -10,10 +10,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Some Applications cannot be carried out, each for another reason, for as long as they
-// are there: that is not tried all the time. Those beside them are repaired as fast as
-// where there are no such neighbours, which is measured before a release: it needs many
-// repairs, and a machine that has little else to do.
+// Some Applications cannot be carried out, each for another reason: the agent tries at
+// a limited rate. Their neighbours are repaired as fast as others. The release tier
+// measures that, because it needs many repairs and an idle machine.
 func TestNeighbours(t *testing.T) {
 	kit.Long(t, "it measures waits")
 	t.Parallel()
@@ -21,7 +20,7 @@ func TestNeighbours(t *testing.T) {
 	alone, beside := newLane(t, "alone", "--namespaces", "alone"), newLane(t, "beside", "--namespaces", "beside")
 	poisons := beside.newApps(3)
 	kit.Must(t, creates("configmap one", refusedService)(t.Context(), poisons[0]))
-	kit.Must(t, creates("configmap one", "song one")(t.Context(), poisons[1])) // of a kind that nobody defines
+	kit.Must(t, creates("configmap one", "song one")(t.Context(), poisons[1])) // of a kind that is never defined
 	kit.Must(t, finds("service 70")(t.Context(), poisons[2]))
 	kit.Must(t, creates("configmap one", "service 80")(t.Context(), poisons[2]))
 	kit.Must(t, beside.await(t.Context(), standing(poisons)))
@@ -58,7 +57,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// waits gives how long the repairs in both lanes took.
+// waits returns how long the repairs in both lanes took.
 func waits(alone, beside *lane) (checker.Waits, error) {
 	untroubled, err := alone.audit.FindNaming(naming(alone.namespace))
 	if err != nil {

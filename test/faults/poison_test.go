@@ -27,7 +27,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	poisons := []struct {
 		name   string
 		poison func(*lane, *app) error
-		// keeps: what was carried out before stays as it was.
+		// keeps: what was carried out before stays unchanged.
 		keeps bool
 	}{
 		{keeps: true, name: "what was learned does not parse", poison: func(l *lane, a *app) error {
@@ -67,7 +67,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	}
 }
 
-// complains complains unless the Application says that something is wrong.
+// complains returns an error unless the Application reports that something is wrong.
 func (a *app) complains(ctx context.Context) error {
 	live, err := get(ctx, kit.ConfigMaps, a.NamespacedName)
 	if err != nil {
@@ -90,8 +90,8 @@ func (a *app) complains(ctx context.Context) error {
 	return nil
 }
 
-// corrupt makes an Application, and then one of its documents unreadable, as
-// nobody but its agent can. A new agent finds it like that.
+// corrupt makes an Application, and then makes one of its documents unreadable, which
+// only its agent may write. A new agent finds that document.
 func (l *lane) corrupt(ctx context.Context, a *app, key string) error {
 	if err := a.create(ctx, a.objects()); err != nil {
 		return err

@@ -21,19 +21,19 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A scenario is the life of an Application: what the user does, one sentence after the
-// other. After each, all has to become as the sentences so far say. An object is said
-// by its kind and the one value that the tests change, as in "service 80".
+// A scenario is the life of an Application: the user's actions, one sentence after the
+// other. After each, everything must become as the sentences so far say. An object is
+// named by its kind and the one value that the tests change, as in "service 80".
 type scenario struct {
 	name string
 	life []sentence
-	// meanwhile is what the user does if the agent goes down when all else is said.
+	// meanwhile is what the user does if the agent is stopped after the last sentence.
 	meanwhile sentence
-	// two clusters are needed.
+	// two: the scenario needs two clusters.
 	two bool
 }
 
-// sentence is something that the user does.
+// sentence is an action of the user.
 type sentence func(context.Context, *app) error
 
 var scenarios = []scenario{
@@ -80,7 +80,7 @@ var scenarios = []scenario{
 	},
 }
 
-// troubled is the life of an Application with somebody who changes an object and
+// troubled is the life of an Application while another client changes one object and
 // deletes another.
 var troubled = scenario{
 	name: "troubled", life: []sentence{
@@ -90,7 +90,7 @@ var troubled = scenario{
 	meanwhile: loses("service"),
 }
 
-// named finds a scenario.
+// named returns the scenario of a name.
 func named(name string) scenario {
 	at := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 	return scenarios[at]
@@ -124,7 +124,7 @@ func deletes() sentence {
 	}
 }
 
-// moves: the Application is to be on the lane's other cluster.
+// moves: the user moves the Application to the lane's other cluster.
 func moves() sentence {
 	return func(ctx context.Context, a *app) error {
 		if a.cluster == a.lane.name {
@@ -137,7 +137,7 @@ func moves() sentence {
 	}
 }
 
-// finds: somebody has an object of this name already.
+// finds: another client already has an object of this name.
 func finds(said string) sentence {
 	return func(ctx context.Context, a *app) error {
 		kind, theirs := a.object(said)
@@ -148,7 +148,7 @@ func finds(said string) sentence {
 	}
 }
 
-// adopts: the Application may have what somebody else has had.
+// adopts: the user lets the Application adopt the other client's object.
 func adopts() sentence {
 	return func(ctx context.Context, a *app) error {
 		a.refused = map[string]bool{}
@@ -165,8 +165,8 @@ func defines() sentence {
 	}
 }
 
-// isRivalled: another Application claims these objects, the first of which this one has,
-// unless its agent has died before it could be created.
+// isRivalled: another Application claims these objects. This one has the first of them,
+// unless its agent was killed before it created the object.
 func isRivalled(objects ...string) sentence {
 	return func(ctx context.Context, a *app) error {
 		a.rival = a.lane.appOf(a.Name + "-rival")
@@ -186,7 +186,7 @@ func isRivalled(objects ...string) sentence {
 	}
 }
 
-// drifts: somebody changes an object.
+// drifts: another client changes an object.
 func drifts(said string) sentence {
 	return func(ctx context.Context, a *app) error {
 		kind, theirs := a.object(said)
@@ -194,14 +194,14 @@ func drifts(said string) sentence {
 	}
 }
 
-// edits: somebody sets what the Application says nothing about.
+// edits: another client sets a field that no manifest has.
 func edits(kind string) sentence {
 	return func(ctx context.Context, a *app) error {
 		return a.patchObject(ctx, kind, object{"metadata": object{"annotations": object{"somebody/note": "keep me"}}, "spec": object{"sessionAffinity": "ClientIP"}})
 	}
 }
 
-// loses: somebody deletes an object, if it is there.
+// loses: another client deletes an object, if it exists.
 func loses(kind string) sentence {
 	return func(ctx context.Context, a *app) error {
 		name := a.named(kind)
@@ -214,14 +214,14 @@ func loses(kind string) sentence {
 	}
 }
 
-// say has these be the Application's objects.
+// say changes the Application's objects to these.
 func (a *app) say(objects []string) {
 	a.said, a.spec = objects, map[string]object{}
 	for _, said := range objects {
 		kind, wanted := a.object(said)
 		switch a.spec[kind] = wanted; {
 		case kind == "song", said == refusedService:
-			a.refused[kind] = true // until its kind is defined, or something else is said
+			a.refused[kind] = true // until its kind is defined, or another spec replaces it
 		case !a.foreign[kind]:
 			delete(a.refused, kind)
 		}
@@ -229,7 +229,7 @@ func (a *app) say(objects []string) {
 	maps.DeleteFunc(a.refused, func(kind string, _ bool) bool { return a.spec[kind] == nil && !a.foreign[kind] })
 }
 
-// isRefused tells if the Application wants what it cannot have.
+// isRefused reports whether the Application wants an object that it cannot have.
 func (a *app) isRefused() bool {
 	for kind := range a.refused {
 		if a.spec[kind] != nil {
@@ -247,7 +247,7 @@ func (a *app) manifest() []object {
 	return objects
 }
 
-// object gives what a sentence says in words.
+// object returns the kind and the object that the words of a sentence name.
 func (a *app) object(said string) (kind string, made object) {
 	kind, value, _ := strings.Cut(said, " ")
 	switch kind {
@@ -256,7 +256,7 @@ func (a *app) object(said string) (kind string, made object) {
 	case "service":
 		port, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			panic(err) // a scenario's mistake
+			panic(err) // a mistake in the scenario
 		}
 		return kind, a.service(port)
 	case "deployment":
@@ -268,7 +268,7 @@ func (a *app) object(said string) (kind string, made object) {
 	}
 }
 
-// song is a kind of the Application's own.
+// song returns the definition of the Application's own kind.
 func (a *app) song() definition {
 	kind := "Song" + strings.ReplaceAll(a.Namespace+a.Name, "-", "")
 	return definition{group: songsGroup, kind: kind, plural: strings.ToLower(kind) + "s"}
@@ -281,7 +281,7 @@ func (a *app) resource(kind string) gvr.GroupVersionResource {
 	return a.song().resource()
 }
 
-// home is the namespace where the objects are to be.
+// home returns the namespace where the objects are to be.
 func (a *app) home() string { return a.lane.place(a.cluster) }
 
 func (a *app) patchObject(ctx context.Context, kind string, patch object) error {
@@ -292,12 +292,12 @@ func (a *app) patchObject(ctx context.Context, kind string, patch object) error 
 	}
 	err = change(ctx, a.resource(kind), types.NamespacedName{Namespace: a.home(), Name: a.named(kind).Name}, string(text))
 	if apierrors.IsNotFound(err) {
-		return nil // not there yet: nobody can change it
+		return nil // not created yet: no client can change it
 	}
 	return err
 }
 
-// stands complains unless all is as the user has said so far.
+// stands returns an error unless everything is as the user last asked for.
 func (a *app) stands(ctx context.Context) error {
 	if kind := a.replaced.Swap(nil); kind != nil {
 		a.foreign[*kind], a.refused[*kind] = true, true
@@ -311,14 +311,14 @@ func (a *app) stands(ctx context.Context) error {
 	return a.rival.stands(ctx)
 }
 
-// yields: the rival, if there is one, may have what both claimed.
+// yields: the rival, if there is one, may now have the contested object.
 func (a *app) yields() {
 	if a.contested = ""; a.rival != nil {
 		a.rival.refused = map[string]bool{}
 	}
 }
 
-// settleContest takes note of who was first.
+// settleContest records which Application was first.
 func (a *app) settleContest(ctx context.Context) error {
 	if a.contested == "" {
 		return nil
@@ -364,7 +364,7 @@ func (a *app) hasObjects(ctx context.Context) error {
 	return nil
 }
 
-// isOthers tells of what is not the Application's, or not the Application's alone.
+// isOthers reports whether an object does not belong to the Application alone.
 func (a *app) isOthers(kind string) bool {
 	if a.refused[kind] || a.foreign[kind] && a.spec[kind] == nil {
 		return true
@@ -374,20 +374,20 @@ func (a *app) isOthers(kind string) bool {
 	}
 	another := a.rival
 	if another == nil && a.prefix != a.Name {
-		return true // the rival of one that is looked at itself
+		return true // the other Application may own it
 	}
 	return another != nil && another.spec[kind] != nil
 }
 
-// isSaidToBe complains unless the Application's status speaks of what the user has said
-// last, says that it is there, or that it is not where it cannot be, and nobody else
-// holds any of it. It tells when to go on, and proves nothing.
+// isSaidToBe returns an error unless the Application's status is about the current
+// spec, and reports success, or the reason why not. It also waits until no other
+// Application has its objects. It only decides when to continue, and proves nothing.
 func (a *app) isSaidToBe(ctx context.Context) error {
 	read, err := a.read(ctx)
 	switch {
 	case err != nil:
 		return err
-	case a.uid == "" || a.ended && read == nil: // it was not created yet, or is gone
+	case a.uid == "" || a.ended && read == nil: // not created yet, or deleted
 		return nil
 	case a.ended:
 		return fmt.Errorf("the Application %s is still there", a)

@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The API server is killed in the middle of the agent's work, and started again: no
-// watch goes on, and what the agent knows is too old for it. Or etcd stands still.
+// The API server is killed during the agent's work, and started again. No watch
+// continues, and the agent's resourceVersions are too old. Or etcd pauses.
 func TestServers(t *testing.T) {
 	kit.Long(t, "servers are killed and stand still")
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
@@ -41,7 +41,7 @@ func TestServers(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// pauseEtcd has etcd stand still for a while.
+// pauseEtcd pauses etcd for a while.
 func pauseEtcd(ctx context.Context) error {
 	etcd := processOf("etcd")
 	if err := syscall.Kill(etcd.PID(), syscall.SIGSTOP); err != nil {
@@ -50,7 +50,7 @@ func pauseEtcd(ctx context.Context) error {
 	return errors.Join(sleep(ctx, 3*time.Second), syscall.Kill(etcd.PID(), syscall.SIGCONT))
 }
 
-// processOf gives the component of that name, as it was started last.
+// processOf returns the last started process of a component.
 func processOf(name string) *cluster.Process {
 	var found *cluster.Process
 	for _, each := range env.Processes() {

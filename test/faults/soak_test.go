@@ -30,18 +30,17 @@ import (
 // soakVariable is how long the soak of the release tier takes.
 const soakVariable = "KRAKE_FAULTS_SOAK"
 
-// soak is how much of everything there is.
+// soak is the size of a soak.
 type soak struct {
 	apps                 int
 	lasts, between, step time.Duration
-	// restarts of the API server, evenly.
+	// restarts of the API server, evenly distributed
 	restarts int
 }
 
-// An agent lives long, with many Applications that are changed all the time, while one
-// thing after the other goes wrong. In the end all is as the Applications say, no
-// invariant was violated, and the agent has no more memory, goroutines or files than it
-// needs.
+// An agent runs for a long time with many Applications that change continuously, while
+// one fault follows another. At the end all is as the Applications say, and no
+// invariant was violated. Memory, goroutines and files of the agent have not grown.
 func TestSoak(t *testing.T) {
 	kit.Long(t, "a soak")
 	point := results.Point{Block: "soak", Scenario: "200 Applications", Mode: "random faults", Round: 1}
@@ -97,8 +96,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// newSoak gives how much of everything there is in this tier. Where the API server is not
-// restarted, others may run beside it.
+// newSoak returns the size of the soak in this tier. Without restarts of the API server,
+// other tests may run beside it.
 func newSoak(t *testing.T) soak {
 	t.Helper()
 	if !isRelease() {
@@ -114,21 +113,21 @@ func newSoak(t *testing.T) soak {
 	return s
 }
 
-// record writes down what became of the soak.
+// record records the outcome of the soak.
 func (s soak) record(point results.Point, faults int, vitals *vitals, violations []checker.Violation) error {
 	record := recordOf(point, faults > 0, s.lasts, violations)
 	record.Note = fmt.Sprintf("%d faults; %s", faults, vitals)
 	return env.results.Add(&record)
 }
 
-// standing complains while not all is as the user has said.
+// standing returns a check that all Applications are as the user last asked for.
 func standing(apps []*app) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return each(apps, func(a *app) error { return a.stands(ctx) })
 	}
 }
 
-// toldOf are Applications of whom nothing but their end is left to tell.
+// toldOf returns the Applications as tales, of which only the end is judged.
 func toldOf(apps []*app) []told {
 	var all []told
 	for _, a := range apps {
@@ -137,7 +136,7 @@ func toldOf(apps []*app) []told {
 	return all
 }
 
-// mutate has the user, or somebody else, change something.
+// mutate changes something, as the user or as another client.
 func mutate(ctx context.Context, random *rand.Rand, a *app) error {
 	sentences := []sentence{
 		says(fmt.Sprintf("configmap %d", random.IntN(100)), "service 80", "deployment main:1"),
@@ -150,7 +149,7 @@ func mutate(ctx context.Context, random *rand.Rand, a *app) error {
 	return sentences[random.IntN(len(sentences))](ctx, a)
 }
 
-// strike has something go wrong for a while.
+// strike causes a fault for a while.
 func (l *lane) strike(ctx context.Context, random *rand.Rand) error {
 	var calls atomic.Int64
 	storm := func(fault proxy.Fault) func(proxy.Call) *proxy.Fault {
@@ -172,9 +171,9 @@ func (l *lane) strike(ctx context.Context, random *rand.Rand) error {
 		l.intercept(storms[chosen])
 	case chosen == len(storms): // all watches are too old
 		l.proxy.Filter(func(proxy.Event) proxy.Verdict { return proxy.Expire })
-	case chosen == len(storms)+1: // every event comes twice
+	case chosen == len(storms)+1: // every event arrives twice
 		l.proxy.Filter(func(proxy.Event) proxy.Verdict { return proxy.Twice })
-	default: // the agent stands still
+	default: // the agent pauses
 		if err := l.agent.pause(ctx, time.Second); err != nil {
 			return err
 		}
@@ -185,7 +184,7 @@ func (l *lane) strike(ctx context.Context, random *rand.Rand) error {
 	return err
 }
 
-// pause has the agent stand still for a while (SIGSTOP, SIGCONT).
+// pause pauses the agent for a while (SIGSTOP, SIGCONT).
 func (a *agent) pause(ctx context.Context, long time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +197,7 @@ func (a *agent) pause(ctx context.Context, long time.Duration) error {
 	return errors.Join(sleep(ctx, long), syscall.Kill(a.process.PID(), syscall.SIGCONT))
 }
 
-// restartAPIServer kills the API server, and starts it again as it was.
+// restartAPIServer kills the API server, and starts it again with the same arguments.
 func restartAPIServer(ctx context.Context) error {
 	former := processOf("kube-apiserver")
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", former.PID()))
@@ -222,12 +221,12 @@ func restartAPIServer(ctx context.Context) error {
 		_, err := get(ctx, kit.ConfigMaps, types.NamespacedName{Namespace: "kube-system", Name: "kube-root-ca.crt"})
 		return err
 	})
-	const warm = 10 * time.Second // from when it answers the administrator, of whom it need not read anything
+	const warm = 10 * time.Second // the administrator is answered earlier, because this needs no RBAC rules
 	env.warming = append(env.warming, checker.Window{From: start, Until: time.Now().Add(warm)})
 	return err
 }
 
-// reader makes a token by which metrics are read.
+// reader makes a token that may read metrics.
 func reader(t *testing.T) string {
 	t.Helper()
 	const name = "faults-reader"
@@ -237,14 +236,14 @@ func reader(t *testing.T) string {
 	return env.Token(t, "default", name)
 }
 
-// vitals are what an agent needs, over time.
+// vitals are the resources that an agent uses, over time.
 type vitals struct {
 	hours                     []float64
 	memory, goroutines, files []float64
 }
 
-// take reads them once. Whoever cannot be asked, because the API server that has to
-// vouch for the reader is away, is asked the next time.
+// take reads the vitals once. It skips an agent that cannot be read because the API
+// server, which reviews the token, is down.
 func (v *vitals) take(ctx context.Context, of *agent, address, token string, since time.Duration) error {
 	text, err := scrape(ctx, "https://"+address+"/metrics", token)
 	if err != nil {
@@ -288,7 +287,7 @@ func scrape(ctx context.Context, url, token string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// String gives the last values and the slopes of the second half.
+// String returns the last values, and the slopes of the second half.
 func (v *vitals) String() string {
 	if len(v.hours) < 2 {
 		return "too few samples"
@@ -298,14 +297,15 @@ func (v *vitals) String() string {
 		len(v.hours), v.memory[last], v.goroutines[last], v.files[last], v.slope(v.memory), v.slope(v.goroutines), v.slope(v.files))
 }
 
-// slope is how much more there is after an hour, by the second half of the values: what
-// an agent needs to get going is in the first.
+// slope returns the growth in an hour, from the second half of the values: the first
+// half has the start of the agent.
 func (v *vitals) slope(values []float64) float64 {
 	half := len(values) / 2
 	return slope(v.hours[half:], values[half:])
 }
 
-// slope is that of the straight line that is nearest to the values (least squares).
+// slope returns the slope of the straight line that is nearest to the values (least
+// squares).
 func slope(x, y []float64) float64 {
 	var sumX, sumY, sumXX, sumXY float64
 	for i := range x {
@@ -318,10 +318,10 @@ func slope(x, y []float64) float64 {
 	return 0
 }
 
-// areFlat complains of an agent that needs more and more. The bounds are wide: half an
-// hour has noise, and a leak at each fault is far beyond them.
+// areFlat returns an error if the agent uses ever more. The bounds are wide: half an
+// hour has noise, and a leak at each fault is far above them.
 func (v *vitals) areFlat() error {
-	const memory, goroutines, files = 20, 60, 30 // more in an hour
+	const memory, goroutines, files = 20, 60, 30 // growth in an hour
 	switch {
 	case len(v.hours) < 10:
 		return fmt.Errorf("%d samples are too few", len(v.hours))
@@ -331,7 +331,7 @@ func (v *vitals) areFlat() error {
 	return nil
 }
 
-// A leak is told from noise.
+// A leak differs from noise.
 func TestAreFlat(t *testing.T) {
 	for _, c := range []struct {
 		why  string

@@ -25,15 +25,15 @@ import (
 // mode is a way in which a call goes wrong.
 type mode struct {
 	name string
-	// fault gives what befalls a call of an agent's, nil if the mode does not fit it.
+	// fault returns the fault for a call of an agent, nil if the mode does not fit it.
 	fault func(*app, *agent, proxy.Call) *proxy.Fault
-	// hold: the agent stays down until the user has said the next sentence.
+	// hold: the agent stays stopped until the user has said the next sentence.
 	hold bool
 }
 
-// killing are the ways to die at a call. A crash that is over before the user goes on
-// proves little: what the agent did not write down it finds out again. What it has done
-// and not written down, and nobody wants any more when it is back, is what leaks.
+// killing returns the ways to kill an agent at a call. A crash that is over before the
+// user's next action proves little: the agent finds unrecorded work again. A leak shows
+// in work that was done, not recorded, and no longer wanted when the agent is back.
 func killing(t *testing.T) []mode {
 	kill := func(of *agent) func() {
 		return func() {
@@ -50,10 +50,10 @@ func killing(t *testing.T) []mode {
 	}
 }
 
-// muted is the way in which a call takes longest: the agent has to give up by itself.
+// muted is the mode in which a call takes longest: the agent must time out.
 var muted = mode{name: "done, and never answered", fault: func(*app, *agent, proxy.Call) *proxy.Fault { return &proxy.Fault{Sent: true, Mute: true} }}
 
-// failing are the ways in which a call fails.
+// failing returns the ways in which a call fails.
 func failing() []mode {
 	modes := []mode{{name: "cut after", fault: func(*app, *agent, proxy.Call) *proxy.Fault { return &proxy.Fault{Sent: true} }}}
 	for _, code := range []int{
@@ -65,8 +65,8 @@ func failing() []mode {
 	return modes
 }
 
-// overtaking are the ways in which somebody is faster than the agent: by the time that
-// its write arrives, the object is not what it was, or is not the same.
+// overtaking returns the ways in which another client is faster than the agent: when
+// its write arrives, the object has changed, or was replaced.
 func overtaking(t *testing.T) []mode {
 	before := func(act func(*app, proxy.Call, string) error) func(*app, *agent, proxy.Call) *proxy.Fault {
 		return func(a *app, _ *agent, call proxy.Call) *proxy.Fault {
@@ -85,7 +85,7 @@ func overtaking(t *testing.T) []mode {
 		{name: "somebody changes it before", fault: before(func(a *app, call proxy.Call, kind string) error {
 			err := change(t.Context(), a.resource(kind), types.NamespacedName{Namespace: call.Namespace, Name: call.Subject()}, `{"metadata": {"annotations": {"somebody/note": "faster"}}}`)
 			if apierrors.IsNotFound(err) {
-				return nil // it is to be created
+				return nil // the call creates the object
 			}
 			return err
 		})},
@@ -102,7 +102,7 @@ func overtaking(t *testing.T) []mode {
 	}
 }
 
-// at is the tale in which the nth call about the Application goes wrong.
+// at returns the tale in which the nth call about the Application goes wrong.
 func (m mode) at(s scenario, block string, at int) *tale {
 	met := &atomic.Bool{}
 	return &tale{
@@ -119,7 +119,7 @@ func (m mode) at(s scenario, block string, at int) *tale {
 	}
 }
 
-// untroubledTale is one in which nothing goes wrong; calls gives how many there were.
+// untroubledTale is a tale without a fault; it sets calls to the number of calls.
 func untroubledTale(s scenario, calls *int) *tale {
 	return &tale{
 		Point: results.Point{Block: "without a fault", Scenario: s.name, Mode: "none", Round: 1}, scenario: s,
@@ -131,7 +131,7 @@ func untroubledTale(s scenario, calls *int) *tale {
 	}
 }
 
-// callsOf gives the number of calls about an Application, by scenario.
+// callsOf returns the number of calls about an Application, by scenario.
 func callsOf(t *testing.T, lanes []*lane, of []scenario) map[string]int {
 	t.Helper()
 	calls, counting := map[string]int{}, make([]int, len(of))
@@ -147,7 +147,7 @@ func callsOf(t *testing.T, lanes []*lane, of []scenario) map[string]int {
 	return calls
 }
 
-// sweep gives all tales of the scenarios in which one call goes wrong.
+// sweep returns all tales of the scenarios in which one call goes wrong.
 func sweep(block string, of []scenario, modes []mode, calls map[string]int) []*tale {
 	var tales []*tale
 	for _, s := range of {
@@ -160,13 +160,13 @@ func sweep(block string, of []scenario, modes []mode, calls map[string]int) []*t
 	return tales
 }
 
-// doubled is the tale in which two calls go wrong, each in its way.
+// doubled returns the tale in which two calls go wrong, each in its way.
 func doubled(number int, calls map[string]int, modes []mode) *tale {
 	point := results.Point{Block: "double faults", Scenario: "any", Mode: "any two", Place: fmt.Sprintf("number %d", number), Round: 1}
 	random := chance(point)
 	s := scenarios[random.IntN(len(scenarios))]
 	first, then := modes[random.IntN(len(modes))], modes[random.IntN(len(modes))]
-	const soon = 4 // calls after the first fault, which are its consequences
+	const soon = 4 // calls after the first fault, which it causes
 	at := 1 + random.IntN(max(1, calls[s.name]))
 	again := at + 1 + random.IntN(soon)
 	var met atomic.Int64
@@ -186,8 +186,8 @@ func doubled(number int, calls map[string]int, modes []mode) *tale {
 	}
 }
 
-// raced is the tale in which several people are at it while the agent is, and the agent
-// is killed at times.
+// raced returns the tale in which several users act while the agent works, and the
+// agent is sometimes killed.
 func raced(t *testing.T, number int) *tale {
 	t.Helper()
 	point := results.Point{Block: "races", Scenario: "any", Mode: "any", Place: fmt.Sprintf("number %d", number), Round: 1}
@@ -213,14 +213,14 @@ func raced(t *testing.T, number int) *tale {
 	return each
 }
 
-// meddle has somebody change or delete one of the Application's objects, some time
-// after something else.
+// meddle changes or deletes one of the Application's objects as another client, some
+// time after another event.
 func meddle(ctx context.Context, random *rand.Rand, a *app) error {
 	if err := sleep(ctx, time.Duration(random.IntN(150))*time.Millisecond); err != nil {
 		return err
 	}
 	kinds := slices.DeleteFunc([]string{"configmap", "service", "deployment"}, func(kind string) bool {
-		return a.spec[kind] == nil || a.isOthers(kind) || a.rival != nil && a.rival.spec[kind] != nil // whoever is faster may have it
+		return a.spec[kind] == nil || a.isOthers(kind) || a.rival != nil && a.rival.spec[kind] != nil // the faster Application may have it
 	})
 	if len(kinds) == 0 {
 		return nil
@@ -232,8 +232,8 @@ func meddle(ctx context.Context, random *rand.Rand, a *app) error {
 	return drifts(map[string]string{"configmap": "configmap theirs", "service": "service 99", "deployment": "deployment main:theirs"}[kind])(ctx, a)
 }
 
-// inRound gives the tales as they are tried once more: somebody meddles, each time
-// otherwise. The first round has nobody who does.
+// inRound returns the tales for another round: another client changes objects, in each
+// round at other times. The first round has no other client.
 func inRound(round int, tales []*tale) []*tale {
 	for _, each := range tales {
 		if each.Round = round; round > 1 {
@@ -244,7 +244,7 @@ func inRound(round int, tales []*tale) []*tale {
 	return tales
 }
 
-// roundsVariable is how many rounds the release tier has.
+// roundsVariable is the number of rounds of the release tier.
 const roundsVariable = "KRAKE_FAULTS_ROUNDS"
 
 func rounds(t *testing.T) int {
@@ -258,14 +258,14 @@ func rounds(t *testing.T) int {
 	return number
 }
 
-// sample chooses some of the tales, in an order of its own.
+// sample chooses some of the tales, in random order.
 func sample(random *rand.Rand, tales []*tale, some int) []*tale {
 	random.Shuffle(len(tales), func(i, j int) { tales[i], tales[j] = tales[j], tales[i] })
 	return tales[:min(some, len(tales))]
 }
 
-// remaining leaves out what nobody has asked for, and what a former run of the release
-// tier has tried.
+// remaining leaves out tales that were not selected, and those that an earlier run of
+// the release tier has tried.
 func remaining(tales []*tale) []*tale {
 	if env.only != nil {
 		return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })

@@ -25,22 +25,21 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// tale is a trial: a scenario in which something goes wrong.
+// tale is a trial: a scenario with a fault.
 type tale struct {
 	results.Point
 
 	scenario scenario
-	// hold: an agent that was killed stays down until the user has said the next sentence.
+	// hold: a killed agent stays stopped until the user has said the next sentence.
 	hold bool
 	// fresh: the agent starts with the tale.
 	fresh bool
-	// call and event decide what goes wrong; number counts the calls about the
-	// Application.
+	// call and event decide the faults; number counts the calls about the Application.
 	call  func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault
 	event func(proxy.Event) proxy.Verdict
-	// after is what else happens after the nth sentence, while the agent is at it.
+	// after runs after the nth sentence, while the agent works.
 	after func(ctx context.Context, a *app, sentence int) error
-	// met tells whether anything went wrong at all.
+	// met reports whether the fault happened.
 	met func() bool
 }
 
@@ -54,7 +53,7 @@ type told struct {
 	calls string
 }
 
-// play plays a tale. The Application stays as it is.
+// play plays a tale. It leaves the Application in place.
 func (l *lane) play(ctx context.Context, t *tale) told {
 	a, began := l.newApp(), time.Now()
 	marks := map[*lane]int{}
@@ -68,7 +67,7 @@ func (l *lane) play(ctx context.Context, t *tale) told {
 	}
 	if l.hubFailed.Swap(false) {
 		for name, at := range l.settled {
-			if at.After(began) { // what there is to write of it waits for the hub
+			if at.After(began) { // its status writes wait for the hub
 				l.settled[name] = time.Now().Add(late)
 			}
 		}
@@ -87,8 +86,8 @@ func (l *lane) play(ctx context.Context, t *tale) told {
 	return told{t, a, err, time.Since(began), lines(calls)}
 }
 
-// late is how long after all else a status may be written: what changes no condition
-// waits up to five seconds, and then for a machine that has much to do.
+// late is how late a status may be written after all else. A write that changes no
+// condition waits up to five seconds, and longer on a busy machine.
 const late = 9 * time.Second
 
 func (l *lane) tell(ctx context.Context, t *tale, a *app) error {
@@ -119,8 +118,8 @@ func (l *lane) tell(ctx context.Context, t *tale, a *app) error {
 	return nil
 }
 
-// say has the user say a sentence, and waits until all is as it says, unless the agent is
-// to stay down.
+// say performs a sentence, and waits until all is as it says, unless the agent is to stay
+// stopped.
 func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence sentence) (held bool, err error) {
 	if err := sentence(ctx, a); err != nil {
 		return false, err
@@ -141,8 +140,8 @@ func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence se
 	return l.reachAll(ctx, a, t.hold && t.scenario.meanwhile != nil)
 }
 
-// reachAll waits until all is as the user has said. An agent that is down is started
-// again; or, if it is to be held, that is all there is to wait for.
+// reachAll waits until all is as the user last asked for. It starts a stopped agent,
+// unless it is to be held: then it only waits for its death.
 func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err error) {
 	err = l.await(ctx, func(ctx context.Context) error {
 		if slices.ContainsFunc(l.agents(), (*agent).down) {
@@ -156,9 +155,9 @@ func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err 
 	return held, err
 }
 
-// meetsBystanders makes a foreign object that carries a copy of the marks of another
-// object of the Application, as the API server copies them, and a ConfigMap that
-// is no Application.
+// meetsBystanders makes two foreign objects. One has a copy of the marks of an object
+// of the Application, as the API server copies them. The other is a ConfigMap that is
+// no Application.
 func (a *app) meetsBystanders(ctx context.Context) error {
 	a.bystander = true
 	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
@@ -174,7 +173,7 @@ func (a *app) meetsBystanders(ctx context.Context) error {
 	return nil
 }
 
-// arm has the calls and events about the Application meet what the tale says.
+// arm lets the calls and events about the Application meet the faults of the tale.
 func (l *lane) arm(t *tale, a *app) {
 	var mu sync.Mutex
 	number := 0
@@ -208,12 +207,11 @@ func (l *lane) arm(t *tale, a *app) {
 	}
 }
 
-// batch is how many tales there are in a lane before it is judged. Their Applications
-// stay meanwhile, and nothing may be written for them, whatever befalls the agent.
+// batch is the number of tales in a lane before they are judged. Their Applications
+// stay until then, and nothing may be written for them, whatever happens to the agent.
 const batch = 8
 
-// closeBatch judges the tales that were played since it was called last, and removes
-// what they have left.
+// closeBatch judges the tales played since its last call, and removes their objects.
 func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violation, error) {
 	var last time.Time
 	for _, at := range l.settled {
@@ -258,13 +256,14 @@ func (l *lane) closeBatch(ctx context.Context, played []told) ([]checker.Violati
 }
 
 const (
-	// still is for how long nothing may be written.
+	// still is how long nothing may be written.
 	still = time.Second
-	// lag is for how long an agent may go on with what it has known.
+	// lag is how long an agent may act on an outdated state.
 	lag = 10 * time.Second
 )
 
-// clear has the user delete all that the tales have left, and waits until it is gone.
+// clear deletes, as the user, all Applications and objects of the tales, and waits
+// until they are gone.
 func (l *lane) clear(ctx context.Context, played []told) error {
 	if err := l.start(); err != nil {
 		return err
@@ -287,7 +286,7 @@ func (l *lane) clear(ctx context.Context, played []told) error {
 	return err
 }
 
-// dump gives all objects of the kinds that the Applications have.
+// dump returns all objects of the kinds that the Applications have.
 func (l *lane) dump(ctx context.Context) ([]map[string]any, error) {
 	var all []map[string]any
 	kinds := []gvr.GroupVersionResource{kit.ConfigMaps, kit.Services, kit.Deployments}
@@ -308,8 +307,8 @@ func (l *lane) dump(ctx context.Context) ([]map[string]any, error) {
 	return all, nil
 }
 
-// playTales plays tales in all lanes at once, judges and records them, and says how many
-// there were.
+// playTales plays tales in all lanes at once, judges and records them, and reports their
+// number.
 func playTales(t *testing.T, lanes []*lane, tales []*tale) {
 	t.Helper()
 	queue := make(chan *tale, len(tales))
@@ -366,24 +365,23 @@ func (l *lane) judge(t *testing.T, counted *tally, played []told) {
 	}
 }
 
-// isEnough tells if no more trials are to begin: somebody has said so, or the test has
-// failed, and nobody wants to know more.
+// isEnough reports whether no more trials are to begin: after an interrupt, or after a
+// failure unless all points are wanted.
 func isEnough(t *testing.T) bool { return env.interrupted() != nil || t.Failed() && env.only != nil }
 
 const (
-	// onlyVariable chooses points by a regular expression, of all that there are, and ends
-	// the tests with the first violation. It repeats one point, or shows that a sweep
-	// catches something.
+	// onlyVariable selects points by a regular expression, and ends the tests with the
+	// first violation. Use it to repeat one point, or to show that a sweep catches a bug.
 	onlyVariable = "KRAKE_FAULTS_ONLY"
-	// resultsFolder has the tests be those of the release tier, whose results go there.
+	// resultsFolder selects the release tier, and names the folder for its results.
 	resultsFolder = "KRAKE_FAULTS_RESULTS"
-	// tableFile has the table of what was tried written there.
+	// tableFile names the file for the table of trials.
 	tableFile = "KRAKE_FAULTS_TABLE"
-	// seedVariable repeats what was left to chance.
+	// seedVariable sets the seed of the random choices.
 	seedVariable = "KRAKE_TEST_SEED"
 )
 
-// record judges what became of a tale, and writes it down if that is asked for.
+// record judges the outcome of a tale, and stores it if requested.
 func (c *tally) record(t *testing.T, played *told, violations []checker.Violation) {
 	t.Helper()
 	var its []checker.Violation
@@ -416,7 +414,7 @@ func (c *tally) record(t *testing.T, played *told, violations []checker.Violatio
 	}
 }
 
-// recordOf is the record of a trial.
+// recordOf returns the record of a trial.
 func recordOf(point results.Point, met bool, took time.Duration, violations []checker.Violation) results.Record {
 	r := results.Record{Date: time.Now(), Version: env.version, Point: point, Seed: seedOf(point), Met: met, Seconds: took.Seconds()}
 	for _, violation := range violations {
@@ -425,13 +423,13 @@ func recordOf(point results.Point, met bool, took time.Duration, violations []ch
 	return r
 }
 
-// isRelease tells if the tests may take hours.
+// isRelease reports whether the tests may take hours.
 func isRelease() bool { return env.results != nil }
 
-// isThorough tells if there are to be all points that there are.
+// isThorough reports whether all points are to be tried.
 func isThorough() bool { return isRelease() || env.only != nil }
 
-// byTier is how many there are to be of something: usually, and where all is tried.
+// byTier returns a number for the usual tiers, and another for a thorough run.
 func byTier(usually, thoroughly int) int {
 	if isThorough() {
 		return thoroughly
@@ -439,15 +437,15 @@ func byTier(usually, thoroughly int) int {
 	return usually
 }
 
-// seedOf gives the seed of what is left to chance at a point: KRAKE_TEST_SEED has all
-// of them begin anew with another one.
+// seedOf returns the seed of the random choices at a point. KRAKE_TEST_SEED changes the
+// seed of every point.
 func seedOf(point results.Point) uint64 {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, point, env.seed)
 	return sum.Sum64()
 }
 
-// chance gives what is random at a point.
+// chance returns the random source of a point.
 func chance(point results.Point) *rand.Rand {
 	return rand.New(rand.NewPCG(seedOf(point), 0))
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Threat A46 of the security specification: an API server refuses every second call for a while (429).
-// Everything is carried out, a refused call waits as long as the answer says, and it costs at
-// most two calls more.
+// Everything is carried out, a refused call waits as long as the answer says, and each refusal costs
+// at most two more calls.
 func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	kit.Long(t, "a throttled API server")
 	t.Parallel()
@@ -52,9 +52,9 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	}
 }
 
-// patient complains if a refused call was repeated sooner than it was told to.
+// patient returns an error if a refused call was repeated before its Retry-After.
 func patient(calls []proxy.Call) error {
-	const least = proxy.RetryAfter * time.Second * 9 / 10 // the answer takes its time
+	const least = proxy.RetryAfter * time.Second * 9 / 10 // the answer takes some time
 	refused := map[string]time.Time{}
 	for _, call := range calls {
 		if call.Number == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 )
 
-// gone complains while the Application is there.
+// gone returns an error while the Application exists.
 func (a *app) gone(ctx context.Context) error {
 	read, err := a.read(ctx)
 	if err == nil && read != nil {
@@ -18,9 +18,8 @@ func (a *app) gone(ctx context.Context) error {
 	return err
 }
 
-// onceEach complains if an object was created more than once, not counting what
-// the user has deleted: the agent deletes none but those that the spec has no
-// more.
+// onceEach returns an error if an object was created more than once, not counting those
+// that the user deleted: the agent deletes only objects that the spec no longer has.
 func (a *app) onceEach(calls []proxy.Call) error {
 	created := map[string]int{}
 	for _, call := range calls {
@@ -38,7 +37,7 @@ func (a *app) onceEach(calls []proxy.Call) error {
 	return nil
 }
 
-// noneWanted complains if an object was deleted that is wanted now.
+// noneWanted returns an error if a wanted object was deleted.
 func (a *app) noneWanted(calls []proxy.Call) error {
 	for _, call := range calls {
 		if call.Verb != "delete" || !call.Accepted() {

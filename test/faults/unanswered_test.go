@@ -23,17 +23,17 @@ import (
 )
 
 // Threat A39 of the security specification: the target refuses or does not answer at all. The agent
-// asks it ever less, reports it in each status, stays ready, and deletes nothing. When
-// the target is back, the agent repairs what changed meanwhile.
+// calls it ever less often, reports the outage in each status, stays ready, and deletes nothing.
+// When the target is back, the agent repairs what changed meanwhile.
 func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 	kit.Long(t, "back-off grows")
 	const (
 		crowd = 20
-		// watched is for how long the agent is watched when it has said so, and
-		// callsAMinute how many calls there may be for each Application.
+		// watched is how long the test counts calls after the statuses report the
+		// outage. callsAMinute limits the calls for each Application.
 		watched, callsAMinute = 15 * time.Second, 10
-		// told is after how long each status must say so, also that of one that is
-		// deleted: the target goes in the middle of that.
+		// told limits the time until each status reports the outage, also the status of
+		// an Application whose deletion the outage interrupts.
 		told = 40 * time.Second
 	)
 	outages := []struct {
@@ -45,7 +45,7 @@ func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 	}
 	for i, outage := range outages {
 		t.Run(outage.name, func(t *testing.T) {
-			t.Parallel() // each waits for most of the time
+			t.Parallel() // each mostly waits
 			d := newDistant(t, fmt.Sprintf("a39-%d", i+1))
 			apps, err := d.lane.crowd(t.Context(), crowd)
 			kit.Must(t, err)
@@ -92,8 +92,8 @@ func TestTargetThatDoesNotAnswerIsAskedEverLess(t *testing.T) {
 	}
 }
 
-// distant is an agent in this process whose target is at the end of a wire, and
-// whose hub is not.
+// distant is an agent in this process with a target behind a faulty connection, and a
+// hub that always answers.
 type distant struct {
 	lane   *lane
 	wire   *installation.Wire
@@ -130,7 +130,7 @@ func (d *distant) large(t *testing.T) *app {
 	return a
 }
 
-// run has the agent run until the test ends.
+// run runs the agent until the test ends.
 func (d *distant) run(t *testing.T, hub, target string) {
 	t.Helper()
 	var set agents.Options
@@ -155,7 +155,7 @@ func (d *distant) run(t *testing.T, hub, target string) {
 	})
 }
 
-// ready gives an error if the agent is not ready.
+// ready returns an error if the agent is not ready.
 func (d *distant) ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.health+"/readyz", nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *distant) ready(ctx context.Context) error {
 	return nil
 }
 
-// uids gives the objects by their names.
+// uids returns the UIDs of the objects, by name.
 func (d *distant) uids(t *testing.T, apps []*app) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -186,7 +186,8 @@ func (d *distant) uids(t *testing.T, apps []*app) map[string]string {
 	return found
 }
 
-// unreachable complains unless the Application says that its target does not answer.
+// unreachable returns an error unless the Application reports that its target does not
+// answer.
 func (a *app) unreachable(ctx context.Context) error {
 	read, err := a.read(ctx)
 	if err != nil {
@@ -199,7 +200,7 @@ func (a *app) unreachable(ctx context.Context) error {
 	return nil
 }
 
-// all gives the complaint about one of the Applications, if there is any.
+// all returns the error of the first Application that fails the check.
 func all(apps []*app, check func(*app) error) error {
 	for _, a := range apps {
 		if err := check(a); err != nil {
@@ -209,7 +210,7 @@ func all(apps []*app, check func(*app) error) error {
 	return nil
 }
 
-// eventually looks until there is nothing to complain about.
+// eventually repeats the check until it returns nil.
 func eventually(ctx context.Context, check func(context.Context) error) error {
 	for deadline := time.Now().Add(timeout); ; {
 		err := check(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An agent is replaced by its next version, whose status says more, and that by the
-// former one again. Nothing is written to the target, neither time.
+// An agent is replaced by its next version, whose status has more fields, and then by
+// the former version again. Neither writes anything to the target.
 func TestUpgrade(t *testing.T) {
 	kit.Long(t, "two versions of the agent")
 	t.Parallel()
@@ -34,8 +34,8 @@ func TestUpgrade(t *testing.T) {
 		kit.Must(t, l.agent.kill())
 		l.agent.program = version.program
 		kit.Must(t, l.agent.start())
-		// It has looked at all when it has carried out what the user says now, and some
-		// time has passed in which it might write.
+		// The agent has read everything once it carries out the current spec and had
+		// time for further writes.
 		kit.Must(t, l.await(t.Context(), standing([]*app{sentinel})))
 		kit.Must(t, says("configmap "+strings.ReplaceAll(version.what, " ", "-"))(t.Context(), sentinel))
 		kit.Must(t, l.await(t.Context(), standing([]*app{sentinel})))
@@ -65,7 +65,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// nextVersion builds an agent that writes a field of the status that this one does not
+// nextVersion builds an agent that writes a status field that this version does not
 // know.
 func nextVersion(t *testing.T) string {
 	t.Helper()
@@ -93,7 +93,7 @@ func nextVersion(t *testing.T) string {
 	return program
 }
 
-// What the next version's status says is not known here: or the test would show nothing.
+// The field of the next version is unknown here; the upgrade test needs that.
 func TestNextIsUnknown(t *testing.T) {
 	text, err := json.Marshal(application.Status{})
 	kit.Must(t, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An Application walks from one spec to the next, among them some that the API server
-// refuses. It gets out of each, and in the end its objects are those of a new Application
-// that has never had another spec: what has been leaves nothing behind.
+// An Application changes from one spec to the next, some of which the API server refuses.
+// It recovers from each. At the end its objects are those of a new Application with the
+// last spec: earlier specs leave nothing behind.
 func TestWalks(t *testing.T) {
 	kit.Long(t, "random walks")
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestWalks(t *testing.T) {
 	playTales(t, lanes, remaining(tales))
 }
 
-// walk is the tale of an Application that is given so many specs.
+// walk returns the tale of an Application with this many specs.
 func walk(number, steps int) *tale {
 	point := results.Point{Block: "walks of specs", Scenario: fmt.Sprintf("%d specs", steps), Mode: "none", Place: fmt.Sprintf("number %d", number), Round: 1}
 	random := chance(point)
@@ -43,7 +43,7 @@ func walk(number, steps int) *tale {
 	return &tale{Point: point, scenario: scenario{name: "walk", life: life}, met: func() bool { return true }}
 }
 
-// randomSpec gives objects, or something that the API server refuses among them.
+// randomSpec returns random objects. Unless good, the API server refuses one of them.
 func randomSpec(random *rand.Rand, good bool) []string {
 	all := []string{
 		fmt.Sprintf("configmap %d", random.IntN(4)), fmt.Sprintf("service %d", 80+random.IntN(4)), fmt.Sprintf("deployment main:%d", random.IntN(4)),
@@ -63,7 +63,7 @@ func randomSpec(random *rand.Rand, good bool) []string {
 	return spec
 }
 
-// refusedService has a port that there is not.
+// refusedService has an invalid port.
 const refusedService = "service 70000"
 
 // isAsNew: a new Application with the same spec has the same objects.
@@ -97,7 +97,8 @@ func isAsNew() sentence {
 	}
 }
 
-// plain gives an object without its name, and without what each has for itself.
+// plain returns an object without its name, and without the fields that differ between
+// objects.
 func (a *app) plain(ctx context.Context, kind string) (object, error) {
 	live, err := env.Dynamic.Resource(a.resource(kind)).Namespace(a.home()).Get(ctx, a.named(kind).Name, metav1.GetOptions{})
 	if err != nil {

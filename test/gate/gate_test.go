@@ -53,7 +53,7 @@ func TestMarksInTheBodyDecideTheTier(t *testing.T) {
 	}
 }
 
-// reportedFailure is the output of a run of packages that has to be reported as a
+// reportedFailure returns the output of a run of packages, which must be reported as a
 // failure. Package y is expected to take a minute.
 func reportedFailure(t *testing.T, events string, paths ...string) string {
 	t.Helper()

@@ -1,5 +1,5 @@
-// Gate runs the tests of this module in one of two tiers, on one control plane that
-// all suites share as far as they can, and reports progress and a summary:
+// Gate runs the tests of this module in one of two tiers, and reports progress and a summary. The suites share
+// one control plane where possible:
 //
 //	go run ./test/gate commit              // what a commit needs: go test -short (make test)
 //	go run ./test/gate verify              // every test that -short skips or shortens (a part of make verify)
@@ -7,11 +7,11 @@
 //	go run ./test/gate list                // each test with the tier that runs it
 //	go run ./test/gate proofs              // docs/proofs.md: threats and invariants with their tests
 //
-// A test is of the verify tier if its body calls kit.Long or testing.Short: the first
-// leaves the test to that tier, the second has a smaller sample in the other one.
-// There are no other marks, no build tags, and no list of tests to maintain.
+// A test belongs to the verify tier if its body calls kit.Long or testing.Short. The first runs the test only
+// in that tier, and the second uses a smaller sample in the other one. There are no other marks, no build tags,
+// and no list of tests to maintain.
 //
-// The programs of the test cluster have to be built (make cluster).
+// The programs of the test cluster must be built before (make cluster).
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	})
 }
 
-// The tiers, which are commands, too.
+// The tiers, which are also commands.
 const (
 	tierCommit = "commit"
 	tierVerify = "verify"
@@ -42,17 +42,17 @@ const (
 	proofs     = "proofs"
 )
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Command  string
-	Packages []string // patterns; all of the module if there are none
+	Packages []string // patterns; by default all of the module
 	AtOnce   int
 	Results  string
 	Show     string
 	Record   bool
 }
 
-// AddFlags adds the flags, with the present values as defaults.
+// AddFlags adds the flags, with the current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AtOnce, "at-once", o.AtOnce, "how many packages run at the same time")
 	flags.StringVar(&o.Results, "results", o.Results, "write every test and subtest with its result and seconds to this file")
@@ -60,7 +60,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Record, "record", o.Record, "write the seconds of each package to "+secondsFile+", by which packages are ordered and the remaining time is estimated")
 }
 
-// take takes the arguments, and reports what does not go together.
+// take parses the arguments, and returns an error for those that exclude each other.
 func (o *Options) take(arguments []string) error {
 	if len(arguments) > 0 {
 		o.Command, o.Packages = arguments[0], arguments[1:]

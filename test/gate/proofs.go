@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// said finds what a comment says of threats and invariants: "Threat A13 of the
+// said matches references to threats and invariants in a comment: "Threat A13 of the
 // security specification: TEXT", "Threats A2 and A3, and invariant I1: TEXT".
 var (
 	said   = regexp.MustCompile(`(?i)\b(?:threats?|invariants?) [AI]\d[^:.]*[:.]\s*([^.]*)`)
@@ -40,8 +40,9 @@ func writeProofs(packages []pkg, out io.Writer) {
 	}
 	fmt.Fprint(out, `# Threats and invariants, and the tests that prove them
 
-A threat is a row of the security specification (A1, A2 ...). An invariant is a rule of the reliability specification (I1, I2 ...) that
-holds after every fault. The comment above each test names them; `+"`make proofs`"+` makes this page from those comments.
+This page shows the tests that prove each threat and invariant. A threat is a row of the security specification (A1, A2 ...). An invariant
+is a rule of the reliability specification (I1, I2 ...) that holds after every fault. The comment above each test names them; `+"`make proofs`"+`
+makes this page from those comments.
 
 | number | what it is | test | package | tier |
 |---|---|---|---|---|
@@ -53,7 +54,7 @@ holds after every fault. The comment above each test names them; `+"`make proofs
 
 func byNumber(a, b string) int {
 	value := func(n string) int {
-		v, _ := strconv.Atoi(n[1:]) // the expression has seen digits
+		v, _ := strconv.Atoi(n[1:]) // the expression has matched digits
 		return v
 	}
 	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(value(a), value(b)))

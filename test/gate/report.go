@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// event is a line of go test -json. Of a package Test is empty.
+// event is a line of go test -json. For a package, Test is empty.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
 }
 
-// result is what became of a test.
+// result is the outcome of a test.
 type result struct {
 	Package, Test, Action string
 	Seconds               float64
 }
 
-// report follows a run, prints a line for each package that ends, and the output of
-// tests that fail.
+// report follows a run. It prints a line for each finished package, and the output of
+// failed tests.
 type report struct {
 	out      io.Writer
 	began    time.Time
 	expected seconds
 	atOnce   int
-	waiting  map[string]bool      // packages that have not begun
-	running  map[string]time.Time // packages, and when they began
+	waiting  map[string]bool      // packages that have not started
+	running  map[string]time.Time // packages, with their start times
 	total    int
 	taken    seconds
 	failed   []string          // packages, and tests as PACKAGE.TEST
-	reasons  map[string]string // what each of them said last
+	reasons  map[string]string // the last lines of each of them
 	skipped  map[string][]string
 	long     int
 	results  []result
-	output   map[string][]string // of tests, and of packages and builds
+	output   map[string][]string // of tests, packages and builds
 	shown    time.Time
 }
 
@@ -120,10 +120,10 @@ func (r *report) takeTest(key string, e event) {
 // leftToVerify begins the reason of kit.Long.
 const leftToVerify = "make verify runs it"
 
-// place is the file and line before what a test says.
+// place is the file and line before a test's message.
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reasonOf is what a test that was skipped said last.
+// reasonOf returns the last message of a skipped test.
 func reasonOf(output []string) string {
 	for _, line := range slices.Backward(output) {
 		if place.MatchString(line) {
@@ -144,14 +144,14 @@ func (r *report) takePackage(key string, e event) {
 	r.progress(fmt.Sprintf("%-4s %s %.0f s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "ok"}[e.Action], e.Package, e.Elapsed))
 }
 
-// reasonLines is how many of the last lines of a failed test the summary repeats.
+// reasonLines is the number of last lines of a failed test that the summary repeats.
 const reasonLines = 20
 
 // noise matches lines that explain no failure: the logs of agents and webhooks, and
 // the progress that go test reports.
 var noise = regexp.MustCompile(`^(\{"|\s*(===|---) (RUN|PAUSE|CONT|NAME|PASS|SKIP)|(ok|FAIL)\s|$)`)
 
-// fail prints the output of a failed test or package, and keeps its last lines for the
+// fail prints the output of a failed test or package. It stores the last lines for the
 // summary, because the log of a suite is long.
 func (r *report) fail(key string) {
 	r.failed = append(r.failed, key)
@@ -160,12 +160,12 @@ func (r *report) fail(key string) {
 	r.reasons[key] = strings.Join(lines[max(0, len(lines)-reasonLines):], "")
 }
 
-// show prints what a test, package or build has said.
+// show prints the output of a test, package or build.
 func (r *report) show(key string) {
 	fmt.Fprintf(r.out, "--- %s\n%s", key, strings.Join(r.output[key], ""))
 }
 
-// progress prints how far the run is, after what has just ended.
+// progress prints the progress of the run, after the name of what has just ended.
 func (r *report) progress(ended string) {
 	r.shown = time.Now()
 	line := fmt.Sprintf("[%s] %d of %d packages", time.Since(r.began).Round(time.Second), len(r.taken), r.total)
@@ -181,8 +181,7 @@ func (r *report) progress(ended string) {
 	fmt.Fprintln(r.out, line)
 }
 
-// left estimates the remaining time from what each package took when that was
-// recorded, on this machine as on that one.
+// left estimates the remaining time from the recorded time of each package.
 func (r *report) left() time.Duration {
 	var sum, longest float64
 	add := func(path string, since time.Duration) {
@@ -200,7 +199,7 @@ func (r *report) left() time.Duration {
 
 func (r *report) hasFailed() bool { return len(r.failed) > 0 }
 
-// end prints the summary. The error names what has failed.
+// end prints the summary. Its error names the failures.
 func (r *report) end() error {
 	fmt.Fprintln(r.out)
 	for _, reason := range slices.Sorted(maps.Keys(r.skipped)) {
@@ -233,7 +232,7 @@ func (r *report) end() error {
 	return nil
 }
 
-// write writes the files that the options ask for.
+// write writes the files that the options request.
 func (r *report) write(options Options) error {
 	var failures []error
 	if options.Results != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/installation"
 )
 
-// limit is how long the tests of a package may take before go test ends them.
+// limit is the timeout of go test for a package.
 const limit = "20m"
 
 func run(ctx context.Context, options Options, out io.Writer) error {
@@ -41,7 +41,7 @@ func run(ctx context.Context, options Options, out io.Writer) error {
 	return runTier(ctx, options, packages, out)
 }
 
-// runTier runs those tests of the packages that are of the tier.
+// runTier runs the tests of the packages that belong to the tier.
 func runTier(ctx context.Context, options Options, packages []pkg, out io.Writer) error {
 	arguments := []string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + limit, "-p=" + strconv.Itoa(options.AtOnce)}
 	if options.Command == tierVerify {
@@ -56,7 +56,7 @@ func runTier(ctx context.Context, options Options, packages []pkg, out io.Writer
 	if err != nil {
 		return err
 	}
-	// go test begins with the first one. The longest must not be the last.
+	// go test starts with the first package, and the longest must not be the last.
 	slices.SortStableFunc(packages, func(a, b pkg) int { return int(expected.of(b.path) - expected.of(a.path)) })
 	for _, p := range packages {
 		arguments = append(arguments, "./"+p.path)
@@ -93,8 +93,8 @@ func list(packages []pkg, out io.Writer) error {
 	return table.Flush()
 }
 
-// onlyVerify is the -run of the verify tier. A test of another package that has the
-// name of one of them runs once more than it has to.
+// onlyVerify returns the -run flag of the verify tier. It also runs tests of other
+// packages with the same names.
 func onlyVerify(packages []pkg) string {
 	var names []string
 	for _, p := range packages {
@@ -105,7 +105,7 @@ func onlyVerify(packages []pkg) string {
 }
 
 // onShared starts the control plane that test programs share and builds the commands
-// that they install, and calls use with the environment that names both.
+// that they install. It calls use with the environment that names both.
 func onShared(ctx context.Context, out io.Writer, use func(environment []string) error) (err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Log: out})
 	if err != nil {
@@ -119,8 +119,8 @@ func onShared(ctx context.Context, out io.Writer, use func(environment []string)
 	return use([]string{c.ShareVariable(), programs})
 }
 
-// goTest runs go test and hands its events to the report. That a test has failed is
-// for the report to say; the error is of anything else.
+// goTest runs go test and passes its events to the report. The report has the failures
+// of tests; the returned error is about anything else.
 func goTest(ctx context.Context, arguments, environment []string, report *report) error {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Env = append(os.Environ(), environment...)

@@ -12,13 +12,13 @@ import (
 )
 
 // secondsFile has a line for each package and tier: the tier, the package, and the
-// seconds that its tests took on a machine with 2 cores, two others running beside it.
+// seconds of its tests on a machine with 2 cores, beside two other packages.
 const secondsFile = "test/gate/seconds.txt"
 
-// seconds are how long the tests of packages take in a tier.
+// seconds has the time of each package's tests in a tier.
 type seconds map[string]float64
 
-// of is for a package that was never recorded what a small one takes.
+// of returns the time of a small package for one without a record.
 func (s seconds) of(path string) float64 {
 	if taken, ok := s[path]; ok {
 		return taken
@@ -26,7 +26,7 @@ func (s seconds) of(path string) float64 {
 	return 5
 }
 
-// readSeconds reads those of a tier. Without a file nothing is known.
+// readSeconds reads the times of a tier. Without a file it returns none.
 func readSeconds(tier string) (seconds, error) {
 	all, err := readTiers()
 	if found := all[tier]; found != nil {
@@ -61,8 +61,8 @@ func readTiers() (map[string]seconds, error) {
 	return all, nil
 }
 
-// write puts the seconds of a tier in the place of those in the file. Packages of
-// which nothing is new keep theirs.
+// write replaces the times of a tier in the file. Packages without a new time keep
+// theirs.
 func (s seconds) write(tier string) error {
 	all, err := readTiers()
 	if err != nil {

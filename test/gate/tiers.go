@@ -19,12 +19,12 @@ import (
 
 // pkg is a package that has tests.
 type pkg struct {
-	path  string // without the path of the module
+	path  string // relative to the module
 	tests []test
 }
 
-// test is a test function. A long one does not run in the commit tier; a sampled one
-// runs in both, in the verify tier with all that it has.
+// test is a test function. A long one does not run in the commit tier. A sampled one
+// runs in both, in the verify tier with all samples.
 type test struct {
 	name          string
 	long, sampled bool
@@ -44,7 +44,7 @@ func (t test) tiers() string {
 	return tierCommit
 }
 
-// inVerify are the names of the tests that the verify tier runs.
+// inVerify returns the names of the tests that the verify tier runs.
 func (p pkg) inVerify() []string {
 	var names []string
 	for _, t := range p.tests {
@@ -55,7 +55,7 @@ func (p pkg) inVerify() []string {
 	return names
 }
 
-// findPackages lists the packages of the patterns that have tests, with these.
+// findPackages lists the packages of the patterns that have tests, with the tests.
 func findPackages(ctx context.Context, patterns []string) ([]pkg, error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
 	var problems bytes.Buffer
@@ -92,8 +92,8 @@ func findPackages(ctx context.Context, patterns []string) ([]pkg, error) {
 	}
 }
 
-// findTests reads the test functions of a file, examples and fuzz targets among them:
-// these run with their corpus.
+// findTests returns the test functions of a file, with examples and fuzz targets, which
+// run with their corpus.
 func findTests(file string) ([]test, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {

@@ -26,7 +26,7 @@ spec:
       containers:
       - {name: web, image: "web:1"}
 `
-	// imageSchema leaves replicas to whoever wants them.
+	// imageSchema does not observe replicas, so that any client may set them.
 	imageSchema = `
 apiVersion: apps/v1
 kind: Deployment
@@ -42,10 +42,10 @@ spec:
 )
 
 // The autoscaler of the real controller manager scales a Deployment. If the schema does not
-// observe the replicas, the agent never touches them; if it does, the condition Contended
-// names the autoscaler. Below its minimum an autoscaler scales without metrics, of
-// which there are none here. The message of the second case has the way out, and
-// the test goes it: then both have peace.
+// observe the replicas, the agent never changes them. If it does, the condition Contended
+// names the autoscaler. An autoscaler scales up to its minimum without metrics, which this
+// cluster does not have. The message of the second case has the remedy; the test applies
+// it, and the fight ends.
 func TestAutoscalerWorksInPeaceOrIsNamed(t *testing.T) {
 	t.Run("replicas are not observed", autoscalerWorksInPeace)
 	t.Run("replicas are observed", autoscalerIsNamed)
@@ -61,8 +61,8 @@ func autoscalerWorksInPeace(t *testing.T) {
 	eventuallyScaled(t, namespace, 4)
 	awaitCalm(t, namespace)
 
-	// A repair of the image shows that the agent has seen all that; it leaves the
-	// replicas as they are.
+	// A repair of the image shows that the agent has seen all that; it does not change
+	// the replicas.
 	hub.Change(t, kit.Deployments, namespace, "web", `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:evil"}]}}}}`)
 	hub.EventuallyField(t, "web:1", kit.Deployments, namespace, "web", "spec", "template", "spec", "containers", 0, "image")
 	awaitCalm(t, namespace)
@@ -92,13 +92,13 @@ func autoscalerIsNamed(t *testing.T) {
 	}
 	kit.Eventually(t, func() string {
 		condition := hub.App(namespace, "web").Condition(t, application.ContendedCondition)
-		if condition.Status != metav1.ConditionTrue || condition.Reason != "RivalManager" {
+		if condition.Status != metav1.ConditionTrue || condition.Reason != "CompetingWriter" {
 			return fmt.Sprintf("condition Contended is %v", condition)
 		}
 		return missing(condition.Message, names)
 	})
 	kit.Eventually(t, func() string { return missing(contendedNote(t, namespace), names) })
-	// What it does in the mean time, and how often we answer.
+	// These are the autoscaler's changes meanwhile, and our answers.
 	made, scaled := repairs(t, begin, namespace), scalings(t, begin, namespace)
 	t.Logf("contended after %d repairs of %d scalings", len(made), len(scaled))
 	if len(made) < 5 {
@@ -110,7 +110,7 @@ func autoscalerIsNamed(t *testing.T) {
 		}
 	}
 
-	// The way out.
+	// The remedy.
 	hub.App(namespace, "web").Patch(t, string(kit.JSON(t, map[string]any{"data": map[string]any{application.ObserverSchemaKey: imageSchema}})))
 	eventuallyScaled(t, namespace, 3)
 	awaitCalm(t, namespace)
@@ -135,7 +135,7 @@ func newWeb(t *testing.T, schema string) (namespace string) {
 	return namespace
 }
 
-// contendedNote is what the Event of the Application says of the fight.
+// contendedNote returns the note of the Application's Event about the fight.
 func contendedNote(t *testing.T, namespace string) string {
 	t.Helper()
 	events, err := hub.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
@@ -148,7 +148,7 @@ func contendedNote(t *testing.T, namespace string) string {
 	return ""
 }
 
-// missing tells what a text does not name.
+// missing returns the names that a text does not have.
 func missing(text string, names []string) string {
 	for _, name := range names {
 		if !strings.Contains(text, name) {
@@ -169,7 +169,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minRe
 `, namespace, minimum))
 }
 
-// eventuallyScaled waits until the autoscaler has so many replicas, and knows it.
+// eventuallyScaled waits until the autoscaler has this many replicas, in its status
+// too.
 func eventuallyScaled(t *testing.T, namespace string, to int32) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -189,7 +190,7 @@ func replicas(t *testing.T, namespace string) int32 {
 	return scale.Spec.Replicas
 }
 
-// repairs are the agents' accepted patches of the Deployment since the mark.
+// repairs returns the agents' accepted patches of the Deployment since the mark.
 func repairs(t *testing.T, begin kit.Mark, namespace string) []kit.Request {
 	t.Helper()
 	return begin.Requests(t, func(r kit.Request) bool {
@@ -197,7 +198,7 @@ func repairs(t *testing.T, begin kit.Mark, namespace string) []kit.Request {
 	})
 }
 
-// scalings are those of the autoscaler since the mark.
+// scalings returns those of the autoscaler since the mark.
 func scalings(t *testing.T, begin kit.Mark, namespace string) []kit.Request {
 	t.Helper()
 	return begin.Requests(t, func(r kit.Request) bool {

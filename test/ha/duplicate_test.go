@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Of two agents of one name one acts, and the other says why it does not. The second has
-// another target, a mistake that only the hub can see.
+// Of two agents of one name, one acts, and the other reports why it does not. The second
+// has another target, a mistake that only the hub can see.
 func TestOfTwoTargetsOfOneNameOneIsRefused(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
 	d := newDuplicate(t)
@@ -42,15 +42,16 @@ func newDuplicate(t *testing.T) *duplicate {
 	t.Cleanup(func() { kit.Must(t, other.Stop()) })
 	d := &duplicate{target: other, begin: hub.Mark(t), reader: metricsReader(t, other)}
 	other.CreateNamespace(t, application.AgentsNamespace)
-	d.replica = newReplica(t, "duplicate", "--kubeconfig", other.Kubeconfig(), "--hub-kubeconfig", "{hub}", "--heartbeat=1s")
+	d.replica = newReplica(t, "duplicate", "--kubeconfig", other.Kubeconfig(), "--hub-kubeconfig", "{hub}", "--heartbeat-interval=1s")
 	t.Cleanup(func() { d.end(t) })
 	return d
 }
 
-// isIdle: what drifts on the hub is repaired there, and nothing is done elsewhere.
+// isIdle checks that a drift on the hub is repaired there, and that nothing is done
+// elsewhere.
 func (d *duplicate) isIdle(t *testing.T) {
 	s := newShelf(t, 2, 5)
-	d.target.CreateNamespace(t, s.namespace) // for there is nothing else that would keep it
+	d.target.CreateNamespace(t, s.namespace) // no other object would use it
 	d.awaitRefusal(t)
 	seen := s.begin(t, len(s.objects))
 	s.disturbAll(t)
@@ -71,7 +72,7 @@ func (d *duplicate) isIdle(t *testing.T) {
 	}
 }
 
-// saysWhy: in its log, on the Lease, by its readiness and as a number.
+// saysWhy checks the log, the Lease, the readiness and the metric.
 func (d *duplicate) saysWhy(t *testing.T) {
 	const reason = "DuplicateAgent: "
 	d.awaitRefusal(t)
@@ -99,7 +100,8 @@ func (d *duplicate) saysWhy(t *testing.T) {
 	})
 }
 
-// waitsForDeletion: the other one may be away for as long as it likes.
+// waitsForDeletion checks that the second one waits, however long the other one is
+// away.
 func (d *duplicate) waitsForDeletion(t *testing.T) {
 	dismissAgents(t)
 	leases := hub.CoordinationV1().Leases(application.AgentsNamespace)
@@ -130,7 +132,7 @@ func (d *duplicate) waitsForDeletion(t *testing.T) {
 		return ""
 	})
 	d.end(t)
-	if err := leases.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil { // for who comes back
+	if err := leases.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil { // for the agent that comes back
 		t.Error(err)
 	}
 }

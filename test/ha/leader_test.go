@@ -12,11 +12,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The leader is killed in the middle of 200 drifts: the other agent repairs what is left,
-// each object is repaired once (audit log), and the hand-over takes at most 30 s. The leader is stopped while the drifts
-// are made, so that all of them lie before it when it goes on, and is killed by
-// SIGKILL at the 50th repair. The other agent has to wait until the Lease is lost,
-// which takes 15 s from its last renewal.
+// The leader is killed in the middle of 200 drifts: the other agent repairs the rest, each object is repaired once
+// (audit log), and the hand-over takes at most 30 s. The leader is paused while the drifts are made, so that it finds
+// all of them when it resumes. It is killed by SIGKILL at the 50th repair. The other agent waits until the Lease
+// expires, 15 s after its last renewal.
 func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 	const bound = 30 * time.Second
 	s := newShelf(t, 10, 20)
@@ -36,9 +35,9 @@ func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 	c.check(t, killed, bound)
 }
 
-// Leader election releases the Lease: a hand-over misses no drift and writes nothing twice. The leader is asked to end (SIGTERM)
-// under a stream of drifts, which goes on while nobody leads: the Lease is given
-// back, so that this takes seconds, and not the 15 s in which a Lease is lost.
+// Leader election releases the Lease: a hand-over misses no drift and writes nothing twice. The leader is asked to end
+// (SIGTERM) during a stream of drifts, which continues without a leader. It releases the Lease, so that the hand-over
+// takes seconds, and not the 15 s until a Lease expires.
 func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	kit.Long(t, "a stream of drifts")
 	const (
@@ -65,8 +64,8 @@ func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	c.check(t, asked, bound)
 }
 
-// Of two agents one acts. The other knows the Applications and asks for the
-// Lease, and sends nothing else that would change anything.
+// Of two agents one acts. The other reads the Applications and tries to get the Lease,
+// and makes no other write.
 func TestOfTwoAgentsOneActs(t *testing.T) {
 	const drifts, asked = 10, 3
 	first, second := leader(t)
@@ -102,7 +101,7 @@ func send(t *testing.T, agent int, signal syscall.Signal) {
 	}
 }
 
-// startAgain starts the agent that was ended when the test is over.
+// startAgain starts the stopped agent when the test is over.
 func startAgain(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { kit.Must(t, installed.StartAgent(context.WithoutCancel(t.Context()))) })
@@ -116,13 +115,14 @@ type change struct {
 	leaving, coming string // credentials
 }
 
-// isRepair tells of patches of the objects; those of somebody else are among them.
+// isRepair reports whether a request patches an object; patches of other clients are
+// included.
 func (s *shelf) isRepair(r kit.Request) bool {
 	return r.Verb == "patch" && r.Object.Resource == "configmaps" && r.Object.Namespace == s.namespace && slices.Contains(s.objects, r.Object.Name)
 }
 
-// awaitRepaired waits until each object is repaired, and until nothing is
-// written any more: a second repair would come later.
+// awaitRepaired waits until each object is repaired, and until all writes have stopped,
+// because a second repair would come later.
 func (c change) awaitRepaired(t *testing.T, seen *journal) {
 	t.Helper()
 	kit.Eventually(t, func() string { return seen.complaint(c.objects) })
@@ -132,8 +132,8 @@ func (c change) awaitRepaired(t *testing.T, seen *journal) {
 	}
 }
 
-// check fails if the audit log does not have each object repaired once, if the
-// two agents have acted at the same time, or if the change took too long.
+// check fails unless the audit log has one repair for each object. It also fails if
+// both agents acted at the same time, or if the change took too long.
 func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
 	t.Helper()
 	left, came := kit.ByCredential(c.leaving), kit.ByCredential(c.coming)
@@ -157,8 +157,8 @@ func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
 	}
 }
 
-// checkOnce: a repair counts that the agent had sent when it was killed, though
-// nobody was there for the answer.
+// checkOnce counts a repair that the agent had sent when it was killed, even without
+// its answer.
 func (c change) checkOnce(t *testing.T, made []kit.Request) {
 	t.Helper()
 	accepted, cutOff := map[string]int{}, map[string]int{}
@@ -183,8 +183,8 @@ func (c change) checkOnce(t *testing.T, made []kit.Request) {
 
 func since(at, from time.Time) time.Duration { return at.Sub(from).Round(time.Millisecond) }
 
-// awaitCalm waits until the agents have written nothing in a namespace for longer
-// than a status may be kept back.
+// awaitCalm waits until the agents have written nothing in a namespace for longer than
+// a status write may be delayed.
 func awaitCalm(t *testing.T, namespace string) {
 	t.Helper()
 	const calm = 2 * time.Second

@@ -12,11 +12,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// agents is how many there are.
+// agents is the number of agents.
 const agents = 2
 
-// What all tests share. The installation is cluster-wide, so that the control plane
-// is of this suite alone; its autoscaler looks every second, usually every 15.
+// What all tests share. No other suite uses this control plane, because the
+// installation is cluster-wide. Its autoscaler runs every second, and not every 15.
 var (
 	hub       *kit.Plane
 	installed *installation.Installation

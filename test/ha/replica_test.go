@@ -16,8 +16,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// replica is one more process of the agent of the local cluster, with flags of
-// its own and a token of its own.
+// replica is one more process of the local cluster's agent, with its own flags and
+// token.
 type replica struct {
 	name, hub, credential string
 	health, metrics       string
@@ -25,8 +25,8 @@ type replica struct {
 	process               *cluster.Process
 }
 
-// newReplica makes one that is not started; "{hub}" among its arguments is the
-// kubeconfig file by which it reaches the hub.
+// newReplica makes a replica without starting it; "{hub}" in its arguments stands for
+// the kubeconfig file for the hub.
 func newReplica(t *testing.T, name string, arguments ...string) *replica {
 	t.Helper()
 	token := hub.Token(t, application.AgentsNamespace, application.LocalCluster)
@@ -44,7 +44,7 @@ func newReplica(t *testing.T, name string, arguments ...string) *replica {
 	return r
 }
 
-// start starts it, and waits for nothing.
+// start starts the replica, and does not wait.
 func (r *replica) start(t *testing.T) {
 	t.Helper()
 	var err error
@@ -53,20 +53,20 @@ func (r *replica) start(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// end asks it to end, if it runs.
+// end asks the replica to end, if it runs.
 func (r *replica) end(t *testing.T) {
 	t.Helper()
 	if r.process == nil {
 		return
 	}
-	r.send(t, syscall.SIGCONT) // if it is stopped
+	r.send(t, syscall.SIGCONT) // if it is paused
 	if err := r.process.Stop(); err != nil {
 		t.Error(err)
 	}
 	r.process = nil
 }
 
-// restartEnded does as the kubelet: who ended is started again.
+// restartEnded restarts a replica that has ended, as the kubelet does.
 func (r *replica) restartEnded(t *testing.T) (ended bool) {
 	t.Helper()
 	select {
@@ -74,7 +74,7 @@ func (r *replica) restartEnded(t *testing.T) (ended bool) {
 	default:
 		return false
 	}
-	if err := r.process.Kill(); err != nil { // that it ended is no failure
+	if err := r.process.Kill(); err != nil { // an ended process is no failure
 		t.Fatal(err)
 	}
 	r.start(t)
@@ -88,20 +88,20 @@ func (r *replica) send(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// ready asks for one of its checks of readiness, or for all.
+// ready requests one of its readiness checks, or all.
 func (r *replica) ready(t *testing.T, check string) (code int, text string) {
 	t.Helper()
 	return fetch(t, "http://"+r.health+"/readyz/"+check, "")
 }
 
-// metric gives the lines of one of its metrics.
+// metric returns the lines of one of its metrics.
 func (r *replica) metric(t *testing.T, name, token string) []string {
 	t.Helper()
 	_, text := fetch(t, "https://"+r.metrics+"/metrics", token)
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.HasPrefix(line, name) })
 }
 
-// fetch gives what is answered; 0 is no answer.
+// fetch returns the answer; code 0 means that there was none.
 func fetch(t *testing.T, url, token string) (code int, text string) {
 	t.Helper()
 	code, text, err := kit.TryFetch(t.Context(), url, token)
@@ -111,7 +111,7 @@ func fetch(t *testing.T, url, token string) (code int, text string) {
 	return code, text
 }
 
-// dismissAgents ends the agents that all tests share, until this test is over.
+// dismissAgents stops the agents that all tests share, until this test is over.
 func dismissAgents(t *testing.T) {
 	t.Helper()
 	kit.Must(t, installed.StopAgent())

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	want  = "blue" // what the Applications say
-	drift = "evil" // what somebody makes of it
+	want  = "blue" // in the Applications
+	drift = "evil" // written by another client
 )
 
 // shelf is a namespace with Applications of many small objects.
@@ -58,7 +58,7 @@ func (s *shelf) disturb(ctx context.Context, name string) error {
 	return hub.TryChange(ctx, kit.ConfigMaps, s.namespace, name, `{"data": {"color": "`+drift+`"}}`)
 }
 
-// disturbAll changes all objects, as fast as it can.
+// disturbAll changes all objects, as fast as possible.
 func (s *shelf) disturbAll(t *testing.T) {
 	t.Helper()
 	var group errgroup.Group
@@ -69,7 +69,7 @@ func (s *shelf) disturbAll(t *testing.T) {
 	kit.Must(t, group.Wait())
 }
 
-// disturbEach changes one object after the other, with a pause after each.
+// disturbEach changes one object after the other, with pauses.
 func (s *shelf) disturbEach(ctx context.Context, pause time.Duration) error {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -86,14 +86,13 @@ func (s *shelf) disturbEach(ctx context.Context, pause time.Duration) error {
 	return nil
 }
 
-// journal has the versions that the objects had since it was begun: each that
-// was stored, in the order of the store.
+// journal has all stored versions of the objects since its begin, in order.
 type journal struct {
 	mu       sync.Mutex
 	versions map[string][]string
 	repaired int
 	enough   int
-	middle   chan struct{} // closed when so many objects are repaired
+	middle   chan struct{} // closed when enough objects are repaired
 }
 
 // begin begins a journal.
@@ -132,7 +131,7 @@ func (j *journal) add(event watch.EventType, object *corev1.ConfigMap) {
 	}
 }
 
-// awaitMiddle waits until so many objects are repaired.
+// awaitMiddle waits until enough objects are repaired.
 func (j *journal) awaitMiddle(t *testing.T) {
 	t.Helper()
 	select {
@@ -142,8 +141,8 @@ func (j *journal) awaitMiddle(t *testing.T) {
 	}
 }
 
-// complaint tells of objects that were not disturbed once and repaired once, in
-// this order, and nothing else.
+// complaint returns the objects that were not disturbed once and then repaired once,
+// and nothing else.
 func (j *journal) complaint(objects []string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A42 of the security specification: two agents act at once after a long
-// pause. The acting replica is stopped (SIGSTOP, 6 s, with a Lease of 2 s) in the middle
-// of drifts and goes on: no drift has two successful writes, and a stale attempt gets 409
-// or is not sent. make verify has 20 rounds.
+// Threat A42 of the security specification: two agents act at once after a long pause.
+// The acting replica is paused (SIGSTOP, 6 s, with a Lease of 2 s) in the middle of
+// drifts and resumes: no drift has two successful writes, and a stale attempt gets 409 or
+// is not sent. make verify has 20 rounds.
 func TestReplicaThatWasPausedWritesNothingTwice(t *testing.T) {
 	rounds := 20
 	if testing.Short() {
@@ -33,13 +33,13 @@ func TestReplicaThatWasPausedWritesNothingTwice(t *testing.T) {
 	}
 }
 
-// figures are what rounds have come to.
+// figures are the results of rounds.
 type figures struct {
-	stopped       int // rounds in which the replica was stopped before it was done, and another one was
-	first, second int // repairs by the replica that was stopped, and by the other one
+	stopped       int // rounds in which the replica was paused before its work was done, and the other one took over
+	first, second int // repairs by the paused replica, and by the other one
 	late          int // of those by the first, after the second had the Lease
 	refused       int // attempts that got 409
-	otherwise     int // attempts that got something else, or no answer
+	otherwise     int // attempts with another answer, or none
 	handOver      []time.Duration
 }
 
@@ -60,7 +60,7 @@ func (f figures) String() string {
 		f.stopped, f.first, f.late, f.second, f.refused, f.otherwise, f.handOver)
 }
 
-// pair are two replicas with a Lease of 2 s.
+// pair has two replicas with a Lease of 2 s.
 type pair [2]*replica
 
 func newPair(t *testing.T) pair {
@@ -69,15 +69,15 @@ func newPair(t *testing.T) pair {
 	var p pair
 	for i := range p {
 		p[i] = newReplica(t, fmt.Sprintf("replica-%d", i+1), "--kubeconfig", "{hub}",
-			"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat=2s")
+			"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat-interval=2s")
 		p[i].start(t)
 		t.Cleanup(func() { p[i].end(t) })
 	}
 	return p
 }
 
-// acting waits for the next renewal of the Lease on the target, and gives the
-// replica that made it, and the other one.
+// acting waits for the next renewal of the Lease on the target, and returns the replica
+// that made it, and the other one.
 func (p pair) acting(t *testing.T) (acts, waits *replica) {
 	t.Helper()
 	begin := hub.Mark(t)
@@ -96,8 +96,8 @@ func (p pair) acting(t *testing.T) (acts, waits *replica) {
 	return acts, waits
 }
 
-// round stops the replica that acts in the middle of its repairs, and has it go
-// on when the other one has done the rest.
+// round pauses the acting replica in the middle of its repairs, and resumes it when the
+// other one has done the rest.
 func (p pair) round(t *testing.T) figures {
 	const (
 		stop  = 6 * time.Second
@@ -113,7 +113,7 @@ func (p pair) round(t *testing.T) figures {
 	seen.awaitMiddle(t)
 	first.send(t, syscall.SIGSTOP)
 	stopped := time.Now()
-	time.Sleep(stop) // this is what the test is about
+	time.Sleep(stop) // the pause under test
 	first.send(t, syscall.SIGCONT)
 	kit.Must(t, <-stream)
 
@@ -125,7 +125,7 @@ func (p pair) round(t *testing.T) figures {
 	return f
 }
 
-// restart starts who has lost the Lease again, and waits until both are ready.
+// restart restarts a replica that has lost the Lease, and waits until both are ready.
 func (p pair) restart(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {

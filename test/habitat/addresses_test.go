@@ -19,18 +19,18 @@ import (
 // ofHabitats selects the Pods of Habitats.
 const ofHabitats = "habitat=true"
 
-// addresses gives each running Pod of a Habitat an address that no other one has
-// ever had. The stand-in for the kubelet gives none.
+// addresses sets a unique address in the status of each running Pod of a Habitat. The
+// stand-in for the kubelet sets none.
 type addresses struct {
 	client kubernetes.Interface
 	count  atomic.Uint32
-	given  sync.Map // the UIDs of the Pods that have one
+	given  sync.Map // the UIDs of the Pods with an address
 	cancel context.CancelFunc
 	ended  func()
 }
 
 func giveAddresses(ctx context.Context, client kubernetes.Interface) (*addresses, error) {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that one is of the start alone
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that context ends with the start
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = ofHabitats }))
 	a := &addresses{client: client, cancel: cancel, ended: factory.Shutdown}
@@ -56,8 +56,8 @@ func isWithoutAddress(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP == "" && pod.DeletionTimestamp == nil
 }
 
-// give writes the status of this very Pod, once: an older version of it may be seen
-// after that. One that has gone needs none.
+// give writes the status of this Pod once: later events may have an older version of
+// it. A deleted Pod needs no address.
 func (a *addresses) give(ctx context.Context, pod *corev1.Pod) {
 	if _, done := a.given.LoadOrStore(pod.UID, true); done {
 		return
@@ -67,7 +67,7 @@ func (a *addresses) give(ctx context.Context, pod *corev1.Pod) {
 	patch := fmt.Sprintf(`{"metadata": {"uid": %q}, "status": {"podIP": %q, "podIPs": [{"ip": %q}]}}`, pod.UID, address, address)
 	_, err := a.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{FieldManager: "stand-in-for-the-network"}, "status")
-	isAnother := apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) // of another UID
+	isAnother := apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) // another Pod of the name
 	if err != nil && !isAnother && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "habitat: give Pod %s/%s an address: %v\n", pod.Namespace, pod.Name, err)
 	}

@@ -14,31 +14,31 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// isOurs tells of requests of the agent, and of what carries out Habitats.
+// isOurs reports whether a request is from the agent or the Habitat controllers.
 func isOurs(l kit.Request) bool {
 	return l.User.Username == kit.HabitatUser || l.User.Username == kit.LocalAgent
 }
 
-// isWork tells of a write that is none of a leader's upkeep.
+// isWork reports whether a request is a write that is not upkeep of a Lease.
 func isWork(l kit.Request) bool { return isOurs(l) && l.IsWork() }
 
 func isDeletion(l kit.Request) bool { return l.Verb == "delete" }
 
-// worked gives the writes of agent and controllers in a namespace.
+// worked returns the writes of agent and controllers in a namespace.
 func worked(t *testing.T, since kit.Mark, namespace string) []kit.Request {
 	t.Helper()
 	return since.Requests(t, isWork, kit.In(namespace))
 }
 
 // awaitCalm waits until agent and controllers have written nothing in a namespace for
-// three seconds, and returns the place in the audit log since which that is so.
+// three seconds. It returns the mark at which that time began.
 func (h home) awaitCalm(t *testing.T) kit.Mark {
 	t.Helper()
 	return h.Mark(t).Calm(t, 3*time.Second, isWork, kit.In(h.namespace))
 }
 
-// checkRequests fails if what carries out Habitats has written anything that is not
-// its own to write, or was refused anything. It says how often it asked for what.
+// checkRequests fails if the Habitat controllers wrote an object that is not theirs, or
+// if a request of theirs was refused. It logs the number of requests of each sort.
 func (p *plane) checkRequests() error {
 	found, err := kit.WholeAudit(p.Cluster).Find(kit.By(kit.HabitatUser))
 	failures := []error{err}
@@ -56,7 +56,7 @@ func (p *plane) checkRequests() error {
 	return errors.Join(failures...)
 }
 
-// problem says what is wrong with a request of what carries out Habitats.
+// problem returns what is wrong with a request of the Habitat controllers.
 func problem(l kit.Request) string {
 	switch {
 	case l.IsForbidden():
@@ -69,9 +69,9 @@ func problem(l kit.Request) string {
 	return ""
 }
 
-// problemOfRead: Secrets are seen by a watch of their metadata (see
-// TestSecretsAreNotRead), and never asked for one by one; Deployments are nobody's
-// business but the agent's.
+// problemOfRead: the controllers watch the metadata of Secrets (see
+// TestSecretsAreNotRead), and never read a single one. Only the agent reads
+// Deployments.
 func problemOfRead(l kit.Request) string {
 	readable := map[string][]string{
 		"habitats":                  {"list", "watch"},
@@ -114,8 +114,8 @@ func isOwnWrite(l kit.Request) bool {
 	return true
 }
 
-// isPeerPatch tells of a patch of nothing but the one key of the data, of a certain
-// version of the ConfigMap.
+// isPeerPatch reports whether a patch changes only the one key of the data, of a
+// certain version of the ConfigMap.
 func isPeerPatch(body json.RawMessage) bool {
 	var patch struct {
 		Data     map[string]string `json:"data"`
@@ -128,8 +128,7 @@ func isPeerPatch(body json.RawMessage) bool {
 	return peer && len(patch.Data) == 1 && patch.Metadata["resourceVersion"] != "" && len(patch.Metadata) == 1
 }
 
-// isPrecise tells of the deletion of a certain object, and not of whatever has its
-// name.
+// isPrecise reports whether a deletion names the UID of its object.
 func isPrecise(body json.RawMessage) bool {
 	var options struct {
 		Preconditions struct {

@@ -16,7 +16,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// stateful is a Habitat with all that is not its own: a claim, and Secrets.
+// stateful is a Habitat that refers to objects which are not its own: a claim, and
+// Secrets.
 func stateful(name string) object {
 	return service(name, 2, object{
 		"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"},
@@ -24,8 +25,8 @@ func stateful(name string) object {
 	})
 }
 
-// "Deleting the Habitat deletes its workload; claims and Secrets stay", in the
-// background, as kubectl does, and in the foreground, where the Habitat is the last to go.
+// "Deleting the Habitat deletes its workload; claims and Secrets stay", in the background,
+// as kubectl does, and in the foreground, where the Habitat is deleted last.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -60,9 +61,9 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// "kubectl delete --cascade=orphan" leaves what was made of the Habitat: the
-// StatefulSet stays as it is, and is healed on, for its Application stays, too. A
-// Habitat of the same name takes both back.
+// "kubectl delete --cascade=orphan" leaves the objects of the Habitat: the StatefulSet
+// stays unchanged, and is still repaired, because its Application stays. A new Habitat
+// of the same name takes both over.
 func TestOrphans(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -95,14 +96,14 @@ func TestOrphans(t *testing.T) {
 	h.mustGo(t, kit.StatefulSets, "web")
 }
 
-// mustBelong waits until the Application of a Habitat is controlled by this very one.
+// mustBelong waits until the Habitat with this UID controls the Application.
 func (h home) mustBelong(t *testing.T, name string, uid types.UID) {
 	t.Helper()
 	kit.Eventually(t, func() string { return h.belongs(t, name, uid) })
 }
 
-// belongs complains unless the Application of a Habitat is controlled by this very one,
-// and labeled as its.
+// belongs returns a complaint unless the Habitat with this UID controls the
+// Application, and the label names it.
 func (h home) belongs(t *testing.T, name string, uid types.UID) string {
 	t.Helper()
 	cm := h.get(t, kit.ConfigMaps, "habitat-"+name)
@@ -117,8 +118,8 @@ func (h home) belongs(t *testing.T, name string, uid types.UID) string {
 	return ""
 }
 
-// A Habitat that is created under the name of one that is still being deleted waits
-// for it, says so, and runs in the end, with a StatefulSet of its own.
+// A Habitat waits while an older one of its name is being deleted, and its status
+// reports that. Then it runs, with a StatefulSet of its own.
 func TestRecreatedWhileDeleting(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -134,7 +135,7 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 		return ""
 	})
 	again := h.create(t, habitats, service("web", 2, object{"image": "registry.test/hab/web:2"}))
-	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "Going")
+	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "PreviousTerminating")
 	h.eventuallyField(t, message, habitats, "web", "status", "message")
 	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
 		t.Errorf("what is being deleted was changed: %v", imageOf(live))
@@ -151,8 +152,8 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	h.mustHavePeer(t, 2)
 }
 
-// Deleted and created at once, again and again, faster than anything goes: in the end
-// the last one runs.
+// A Habitat is deleted and recreated repeatedly, faster than the controllers: at the
+// end the last one runs.
 func TestRecreatedAtOnce(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -161,7 +162,7 @@ func TestRecreatedAtOnce(t *testing.T) {
 	var last types.UID
 	for round := range rounds {
 		content := service("web", 1, object{"image": fmt.Sprintf("registry.test/hab/web:%d", round)})
-		kit.Eventually(t, func() string { // it is there until the API server has taken note
+		kit.Eventually(t, func() string { // the API server may still return it for a moment
 			created, err := h.tryCreate(t.Context(), habitats, content)
 			if apierrors.IsAlreadyExists(err) {
 				return err.Error()
@@ -185,7 +186,8 @@ func TestRecreatedAtOnce(t *testing.T) {
 	h.mustHavePeer(t, 1)
 }
 
-// The deletion of a namespace with Habitats ends, and nothing is made in it meanwhile.
+// The deletion of a namespace with Habitats ends, and nothing is created in it
+// meanwhile.
 func TestNamespaceIsDeleted(t *testing.T) {
 	kit.Long(t, "a namespace takes long to go")
 	t.Parallel()

@@ -1,20 +1,19 @@
-// Package habitat tests Habitats as users have them: a real control plane, the
-// shipped installation, and the shipped command `agent --habitat` as processes with
-// the token of their own ServiceAccount. What is looked at is never what the
-// controllers say of themselves alone: the objects on the API server, and its audit
-// log.
+// Package habitat tests Habitats as users have them: on a real control plane, with the
+// shipped installation, and the shipped command `agent --habitat` as processes with the
+// token of their own ServiceAccount. The tests check the objects on the API server and
+// its audit log, and not only the reports of the controllers.
 //
 //	go test -timeout 20m ./test/habitat
 //	KRAKE_HABITAT_SAMPLES=folder go test -run TestSamples -v ./test/habitat
 //
-// No Pod runs. A stand-in for the kubelet declares each to run and to be ready, and
-// another one, here, gives each Pod of a Habitat an address of its own. A Pod dies by
-// being deleted, or by being declared to have failed.
+// No Pod runs. A stand-in for the kubelet marks each Pod as running and ready, and
+// another one sets a unique address for each Pod of a Habitat. A Pod ends when it is
+// deleted, or marked as failed.
 //
-// When all tests have run, whatever they were about:
+// After all tests:
 //
-//   - no value of a Secret is found in any version of a ConfigMap, Habitat, Event or
-//     workload, nor in a log (see witness);
-//   - what carries out Habitats has written nothing but what is its own to write, and
-//     was refused nothing (the audit log says).
+//   - no version of a ConfigMap, Habitat, Event or workload has a value of a Secret,
+//     nor does a log (see witness);
+//   - the Habitat controllers have written only their own objects, and no request of
+//     theirs was refused (the audit log shows it).
 package habitat

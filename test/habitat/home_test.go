@@ -34,7 +34,7 @@ type home struct {
 	namespace string
 }
 
-// newHome makes a namespace for one test.
+// newHome creates a namespace for one test.
 func newHome(t *testing.T) home {
 	t.Helper()
 	return shared.home(t, kit.UniqueName("habitat"))
@@ -46,7 +46,7 @@ func (p *plane) home(t *testing.T, namespace string) home {
 	return home{p, namespace}
 }
 
-// service is a Habitat of the present version, with its fields beside count, image
+// service returns a Habitat of the current version, with more fields than count, image
 // and service.
 func service(name string, count int, more object) object {
 	spec := object{"count": int64(count), "image": "registry.test/hab/" + name + ":1", "service": object{"name": name, "topology": "standalone"}}
@@ -57,7 +57,7 @@ func service(name string, count int, more object) object {
 	}
 }
 
-// old is a Habitat of the deprecated version.
+// old returns a Habitat of the deprecated version.
 func old(name string, count int) object {
 	return object{
 		"apiVersion": habitat.APIVersion, "kind": habitat.Kind, "metadata": object{"name": name}, "customVersion": habitat.V1beta1,
@@ -65,14 +65,14 @@ func old(name string, count int) object {
 	}
 }
 
-// with gives the "service" of a Habitat with these fields, too.
+// with returns the "service" of a Habitat with more fields.
 func with(name, topology string, more object) object {
 	fields := object{"name": name, "topology": topology}
 	maps.Copy(fields, more)
 	return fields
 }
 
-// tryCreate creates an object in the namespace.
+// tryCreate creates an object in the namespace, and returns its error.
 func (h home) tryCreate(ctx context.Context, resource schema.GroupVersionResource, content object) (*unstructured.Unstructured, error) {
 	wanted := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	wanted.SetNamespace(h.namespace)
@@ -97,7 +97,7 @@ func (h home) run(t *testing.T, contents ...object) {
 	}
 }
 
-// secret creates a Secret whose values are looked for when all tests have run.
+// secret creates a Secret. The final check searches for its values.
 func (h home) secret(t *testing.T, name string, keys ...string) {
 	t.Helper()
 	values := object{}
@@ -107,13 +107,13 @@ func (h home) secret(t *testing.T, name string, keys ...string) {
 	h.create(t, kit.Secrets, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": name}, "stringData": values})
 }
 
-// get reads an object, nil if there is none.
+// get reads an object; nil if it does not exist.
 func (h home) get(t *testing.T, resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	t.Helper()
 	return h.Get(t, resource, h.namespace, name)
 }
 
-// patch changes an object by a merge patch, as a field manager of that name.
+// patch applies a merge patch, as a field manager of that name.
 func (h home) patch(t *testing.T, resource schema.GroupVersionResource, name, who, patch string, subresources ...string) {
 	t.Helper()
 	_, err := h.Dynamic.Resource(resource).Namespace(h.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
@@ -121,7 +121,7 @@ func (h home) patch(t *testing.T, resource schema.GroupVersionResource, name, wh
 	kit.Must(t, err)
 }
 
-// edit changes the spec of a Habitat of the present version.
+// edit changes the spec of a Habitat of the current version.
 func (h home) edit(t *testing.T, name, patch string) {
 	t.Helper()
 	h.patch(t, habitats, name, "user", `{"spec": {"v1beta2": `+patch+`}}`)
@@ -132,7 +132,7 @@ func (h home) delete(t *testing.T, resource schema.GroupVersionResource, name st
 	kit.Must(t, h.Dynamic.Resource(resource).Namespace(h.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// mustGo waits until there is no such object.
+// mustGo waits until the object does not exist.
 func (h home) mustGo(t *testing.T, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -143,8 +143,7 @@ func (h home) mustGo(t *testing.T, resource schema.GroupVersionResource, name st
 	})
 }
 
-// mustStay fails unless an object is the one that it was: not another one of its name,
-// and not about to go.
+// mustStay fails unless the object still has its UID, and is not being deleted.
 func (h home) mustStay(t *testing.T, resource schema.GroupVersionResource, name string, uid types.UID) {
 	t.Helper()
 	live := h.get(t, resource, name)
@@ -167,7 +166,7 @@ func (h home) tryKubectl(environment []string, input string, arguments ...string
 	return string(text), err
 }
 
-// condition gives a condition of a Habitat; the zero value if it has none of the type.
+// condition returns a condition of a Habitat, or the zero value.
 func (h home) condition(t *testing.T, name, kind string) metav1.Condition {
 	t.Helper()
 	all, _ := kit.Field(h.get(t, habitats, name), "status", "conditions").([]any)
@@ -180,7 +179,8 @@ func (h home) condition(t *testing.T, name, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// mustSay waits until a condition of a Habitat is so, and gives its message.
+// mustSay waits until a condition of a Habitat has this status and reason, and returns
+// its message.
 func (h home) mustSay(t *testing.T, name, kind string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -193,7 +193,7 @@ func (h home) mustSay(t *testing.T, name, kind string, status metav1.ConditionSt
 	return message
 }
 
-// isRunning complains unless a Habitat says that it runs, of its present spec.
+// isRunning returns a complaint unless a Habitat reports that its current spec runs.
 func (h home) isRunning(t *testing.T, name string) string {
 	t.Helper()
 	live := h.get(t, habitats, name)
@@ -221,7 +221,7 @@ func (h home) eventuallyField(t *testing.T, want any, resource schema.GroupVersi
 	h.EventuallyField(t, want, resource, h.namespace, name, path...)
 }
 
-// mustAppear waits until there is an object, other than the one of this UID.
+// mustAppear waits until an object exists that does not have this UID.
 func (h home) mustAppear(t *testing.T, resource schema.GroupVersionResource, name string, former types.UID) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -232,7 +232,7 @@ func (h home) mustAppear(t *testing.T, resource schema.GroupVersionResource, nam
 	})
 }
 
-// events gives the notes of the Events about an object that have the reason.
+// events returns the notes of the Events about an object with the reason.
 func (h home) events(t *testing.T, kind, name, reason string) []string {
 	t.Helper()
 	list, err := h.Dynamic.Resource(kit.Events).Namespace(h.namespace).List(context.Background(), metav1.ListOptions{})
@@ -252,7 +252,7 @@ func (h home) mustTell(t *testing.T, name, kind, reason string, words ...string)
 	kit.Eventually(t, func() string { return h.tells(t, name, kind, reason, words...) })
 }
 
-// tells complains unless there is such an Event.
+// tells returns a complaint unless such an Event exists.
 func (h home) tells(t *testing.T, name, kind, reason string, words ...string) string {
 	t.Helper()
 	notes := h.events(t, habitat.Kind, name, reason)
@@ -274,7 +274,7 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// pods are those of a Habitat, by name; of all if the name is empty.
+// pods returns the Pods of a Habitat by name; of all Habitats if the name is empty.
 func (h home) pods(t *testing.T, of string) map[string]corev1.Pod {
 	t.Helper()
 	selector := ofHabitats
@@ -290,7 +290,7 @@ func (h home) pods(t *testing.T, of string) map[string]corev1.Pod {
 	return pods
 }
 
-// uids are those of Pods, by name.
+// uids returns the UIDs of Pods by name.
 func uids(pods map[string]corev1.Pod) map[string]types.UID {
 	found := map[string]types.UID{}
 	for name, pod := range pods {
@@ -299,7 +299,8 @@ func uids(pods map[string]corev1.Pod) map[string]types.UID {
 	return found
 }
 
-// await gives what check complains about when the time is over, if anything.
+// await repeats check until it returns no complaint, or the time is over, and returns
+// the last complaint.
 func await(atMost time.Duration, check func() (complaint string)) string {
 	deadline := time.Now().Add(atMost)
 	for {
@@ -311,7 +312,7 @@ func await(atMost time.Duration, check func() (complaint string)) string {
 	}
 }
 
-// throughout fails as soon as check has anything to complain about, for so long.
+// throughout repeats check for a time, and fails at its first complaint.
 func throughout(t *testing.T, lasts time.Duration, check func() (complaint string)) {
 	t.Helper()
 	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {

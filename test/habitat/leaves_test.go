@@ -13,13 +13,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// leaf is a value of an expected object that is no object and no list.
+// leaf is a scalar value of an expected object.
 type leaf struct {
 	path  []any // fields, and indices of lists
 	value any
 }
 
-// String gives the path as the engine writes it: spec.template.spec.containers[0].image,
+// String returns the path as the engine writes it: spec.template.spec.containers[0].image,
 // and metadata.labels["a.b/c"] for a field whose name is no word.
 func (l leaf) String() string { return pathOf(l.path) }
 
@@ -43,8 +43,9 @@ func pathOf(path []any) string {
 	return text.String()
 }
 
-// told is what an Event about a change of the leaf has to name: its path, or where the
-// leaf is the key of an element of a list, that list, which has another element then.
+// told returns the text that an Event about a change of the leaf must contain: its
+// path. If the leaf is the key of a list element, it is the list, which then has
+// another element.
 func (l leaf) told() string {
 	if parent, last := l.steps(); keyOf(parent) == last {
 		return pathOf(l.path[:len(l.path)-2])
@@ -52,8 +53,7 @@ func (l leaf) told() string {
 	return l.String()
 }
 
-// keyOf gives the field by which the elements of a list are known, whatever their
-// order; empty for lists whose elements have their places.
+// keyOf returns the key field of a list's elements; empty for a list without keys.
 func keyOf(list string) string {
 	switch list {
 	case "containers", "initContainers", "volumes", "env":
@@ -64,8 +64,8 @@ func keyOf(list string) string {
 	return ""
 }
 
-// in gives a leaf of an expected object with its path, and its value, in a live one.
-// The value is nil if the element of a list that has it is not there.
+// in returns the leaf with its path and value in a live object. The value is nil if its
+// list element is missing there.
 func (l leaf) in(expected, live object) leaf {
 	found, list := leaf{}, ""
 	var want, have any = expected, live
@@ -83,8 +83,8 @@ func (l leaf) in(expected, live object) leaf {
 	return found
 }
 
-// placeOf finds an element of an expected list in a live one; it is beyond the end if
-// it is not there.
+// placeOf returns the index in a live list of an element of an expected list, or the
+// length of the live list.
 func placeOf(list string, expected, live any, index int) int {
 	key := keyOf(list)
 	items, _ := live.([]any)
@@ -99,7 +99,7 @@ func placeOf(list string, expected, live any, index int) int {
 	return place
 }
 
-// steps gives the list or object that has the leaf, and the last field of its path.
+// steps returns the list or object that has the leaf, and the last field of its path.
 func (l leaf) steps() (parent, last string) {
 	var fields []string
 	for _, step := range l.path {
@@ -110,7 +110,7 @@ func (l leaf) steps() (parent, last string) {
 	return fields[max(len(fields)-2, 0)], fields[len(fields)-1]
 }
 
-// leavesOf gives all leaves in the order of their paths.
+// leavesOf returns all leaves in the order of their paths.
 func leavesOf(value any, path ...any) []leaf {
 	var found []leaf
 	switch value := value.(type) {
@@ -128,7 +128,7 @@ func leavesOf(value any, path ...any) []leaf {
 	return found
 }
 
-// operation is one of a JSON Patch.
+// operation is an operation of a JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -143,9 +143,9 @@ func replace(path []any, value any) operation {
 	return operation{"replace", text.String(), value}
 }
 
-// changes are ways to change a leaf, one of which an API server that lets anybody
-// change it takes: the leaf by itself; a volume with all that mount it; and what the
-// API wants to go together.
+// changes returns ways to change a leaf. The API server accepts one of them, if the
+// leaf can change. They change the leaf alone, a volume with all its mounts, or fields
+// that must change together.
 func (l leaf) changes(live *unstructured.Unstructured) [][]operation {
 	parent, last := l.steps()
 	switch {
@@ -170,7 +170,7 @@ func (l leaf) changes(live *unstructured.Unstructured) [][]operation {
 	return [][]operation{{replace(l.path, other(l.value))}}
 }
 
-// other gives another value of the same kind.
+// other returns another value of the same type.
 func other(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -192,7 +192,7 @@ func volumesOf(live *unstructured.Unstructured) []any {
 	return names
 }
 
-// renameVolume gives a volume another name, wherever it has one.
+// renameVolume renames a volume in all places.
 func renameVolume(live *unstructured.Unstructured, name any) []operation {
 	var patch []operation
 	template, _ := kit.Field(live, "spec", "template", "spec").(object)
@@ -205,9 +205,8 @@ func renameVolume(live *unstructured.Unstructured, name any) []operation {
 	return patch
 }
 
-// unchangeable are the leaves of a workload that the API server lets nobody change:
-// what the object is, by which Pods are found, and what a StatefulSet says of claims
-// and of the order of its Pods.
+// unchangeable returns the paths that the API server keeps constant: the identity of
+// the object, the labels of its selector, and a StatefulSet's claims and order of Pods.
 func unchangeable(expected object) []string {
 	var paths []string
 	for _, leaf := range leavesOf(expected) {
@@ -215,7 +214,7 @@ func unchangeable(expected object) []string {
 		switch {
 		case path == "apiVersion", path == "kind", path == "metadata.name", path == "metadata.namespace",
 			path == "spec.podManagementPolicy", strings.HasPrefix(path, "spec.selector."),
-			path == "spec.template.metadata.labels.habitat-name", // which the selector has
+			path == "spec.template.metadata.labels.habitat-name", // part of the selector
 			strings.HasPrefix(path, "spec.volumeClaimTemplates"):
 			paths = append(paths, path)
 		}
@@ -223,7 +222,7 @@ func unchangeable(expected object) []string {
 	return paths
 }
 
-// A leaf is found, named and changed as the API wants it.
+// A leaf is found, named and changed as the API requires.
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	live := &unstructured.Unstructured{Object: object{"spec": object{"template": object{

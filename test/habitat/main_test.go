@@ -11,10 +11,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// processes is how many carry out Habitats; one of them acts.
+// processes is the number of processes with the controllers; one of them acts.
 const processes = 2
 
-// plane is a control plane with an installation, and with what is pretended in it.
+// plane is a control plane with an installation, and with the stand-ins.
 type plane struct {
 	*kit.Plane
 
@@ -23,14 +23,14 @@ type plane struct {
 	witness      *witness
 }
 
-// shared is the control plane of all tests but those that need one of their own.
+// shared is the control plane of all tests that need none of their own.
 var shared *plane
 
 func TestMain(m *testing.M) {
 	kit.Suite{
 		Name:   "habitat",
 		AtOnce: 8,
-		// The installation is cluster-wide, so that the control plane is of this suite alone.
+		// No other suite uses this control plane, because the installation is cluster-wide.
 		Start: func(ctx context.Context) (err error) {
 			if shared, err = newPlane(ctx); err != nil {
 				return err
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// newPlane starts a control plane, and what is pretended in it.
+// newPlane starts a control plane with the stand-ins.
 func newPlane(ctx context.Context) (*plane, error) {
 	started, err := kit.StartPlane(ctx, cluster.Options{PretendKubelet: true})
 	if err != nil {
@@ -56,7 +56,7 @@ func newPlane(ctx context.Context) (*plane, error) {
 	return p, nil
 }
 
-// install installs webhook, agent and what carries out Habitats, and begins to look.
+// install installs webhook, agent and Habitat controllers, and starts the witness.
 func (p *plane) install(ctx context.Context, options installation.Options) (err error) {
 	if p.installation, err = installation.InstallWith(ctx, p.Cluster, options, os.Stderr); err != nil {
 		return err

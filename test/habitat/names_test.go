@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A ConfigMap of somebody else that has the name of the Application is not touched,
-// whatever it is; the Habitat says so, and goes on when it is gone.
+// Another client's ConfigMap with the name of the Application is not touched, whatever
+// it has. The Habitat reports it, and continues when it is deleted.
 func TestNameIsTaken(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -37,11 +37,11 @@ func TestNameIsTaken(t *testing.T) {
 		h.create(t, habitats, service(name, 1, nil))
 	}
 	for name := range theirs {
-		message := h.mustSay(t, name, "Accepted", metav1.ConditionFalse, "NameTaken")
+		message := h.mustSay(t, name, "Accepted", metav1.ConditionFalse, "NameConflict")
 		if !strings.Contains(message, "habitat-"+name) {
 			t.Errorf("the condition says %q, want the name of the ConfigMap", message)
 		}
-		h.mustTell(t, name, "Warning", "NameTaken", "habitat-"+name)
+		h.mustTell(t, name, "Warning", "NameConflict", "habitat-"+name)
 	}
 	h.awaitCalm(t)
 	for name := range theirs {
@@ -53,15 +53,15 @@ func TestNameIsTaken(t *testing.T) {
 		}
 		h.delete(t, kit.ConfigMaps, "habitat-"+name)
 	}
-	// That is seen within the 30 s after which every Habitat is looked at again: what is
-	// not labeled as of Habitats is not watched.
+	// The 30 s check of every Habitat finds that, because only ConfigMaps with the label
+	// of Habitats are watched.
 	for name := range theirs {
 		h.mustRun(t, name)
 	}
 }
 
-// The ConfigMaps that all Habitats share may be somebody else's, too. The Habitats are
-// carried out all the same, and say that there is no peer file.
+// The ConfigMaps that all Habitats share may also belong to another client. The
+// Habitats run, and report that there is no peer file.
 func TestPeerFileIsTaken(t *testing.T) {
 	kit.Long(t, "each peer file is taken in turn")
 	t.Parallel()
@@ -84,21 +84,21 @@ func TestPeerFileIsTaken(t *testing.T) {
 	}
 }
 
-// awaitPeerFile waits until the condition PeerFile of the Habitat is so, and its message
-// contains a text.
+// awaitPeerFile waits until the condition PeerFileReady of the Habitat has this status, and
+// its message contains a text.
 func (h home) awaitPeerFile(t *testing.T, status metav1.ConditionStatus, text string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		if got := h.condition(t, "web", "PeerFile"); got.Status != status || !strings.Contains(got.Message, text) {
-			return fmt.Sprintf("condition PeerFile is %s: %q", got.Status, got.Message)
+		if got := h.condition(t, "web", "PeerFileReady"); got.Status != status || !strings.Contains(got.Message, text) {
+			return fmt.Sprintf("condition PeerFileReady is %s: %q", got.Status, got.Message)
 		}
 		return ""
 	})
 }
 
-// A StatefulSet that is there already and belongs to nobody, as one of the former
-// operator does, is not touched: the Habitat says that it is in conflict, and takes it
-// over, with the Pods that run, as soon as a user asks for that.
+// An existing StatefulSet without an owner, such as one of the former operator, is not
+// touched. The Habitat reports the conflict. It takes the StatefulSet over, with its
+// running Pods, as soon as a user asks for that.
 func TestAdoption(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestAdoption(t *testing.T) {
 			t.Errorf("Pod %s was replaced", name)
 		}
 	}
-	// What users write to the Application is theirs: it is not taken away.
+	// Fields that users add to the Application stay.
 	h.edit(t, "web", `{"count": 3}`)
 	h.mustRun(t, "web")
 	if got := h.get(t, kit.ConfigMaps, "habitat-web").GetAnnotations()[application.AdoptAnnotation]; got != "true" {
@@ -147,8 +147,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// Who takes off an Application what makes it one of a Habitat, or edits its spec, has
-// that put back; what is beside it is theirs. Deleted, it comes back.
+// If a user removes the marks of an Application of a Habitat, or edits its spec, the
+// controller reverts that; other fields stay. A deleted Application is created again.
 func TestApplicationIsKept(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()

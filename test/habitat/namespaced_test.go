@@ -12,8 +12,8 @@ import (
 )
 
 // "Without cluster-wide rights": installed from overlays/habitat/namespaced, Habitats
-// of the namespaces that take part are carried out, from the first to the last of what
-// there is to do; of all others nothing is known, and nothing could be.
+// of the enabled namespaces are fully supported. The controllers know nothing about
+// other namespaces, and have no rights there.
 func TestNamespaced(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
 	t.Parallel()
@@ -62,8 +62,8 @@ func TestNamespaced(t *testing.T) {
 	p.checkNamespaces(t, "inside", "also", application.SystemNamespace)
 }
 
-// checkPowerless fails if what carries out Habitats may do anything in the namespace, or
-// anything about what is in none.
+// checkPowerless fails if the controllers have any right in the namespace, or on any
+// cluster-scoped resource.
 func (h home) checkPowerless(t *testing.T) {
 	t.Helper()
 	may := func(arguments ...string) bool {
@@ -90,8 +90,8 @@ func (h home) checkPowerless(t *testing.T) {
 	}
 }
 
-// checkNamespaces fails if what carries out Habitats has asked for anything beyond these
-// namespaces, or for anything in no namespace.
+// checkNamespaces fails if the controllers requested anything outside these namespaces,
+// or anything cluster-scoped.
 func (p *plane) checkNamespaces(t *testing.T, namespaces ...string) {
 	t.Helper()
 	asked := kit.WholeAudit(p.Cluster).Requests(t, kit.By(kit.HabitatUser), func(l kit.Request) bool { return l.Object.Resource != "" })

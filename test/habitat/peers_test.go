@@ -25,7 +25,8 @@ type written struct {
 	at   time.Time
 }
 
-// follow gives each version of the peer file as it is written. It ends with the test.
+// follow returns each version of the peer file when it is written. It ends with the
+// test.
 func (h home) follow(t *testing.T) <-chan written {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -49,7 +50,7 @@ func (h home) follow(t *testing.T) <-chan written {
 	return versions
 }
 
-// peer is what the peer file says, and whether there is one.
+// peer returns the content of the peer file, and whether the file exists.
 func (h home) peer(t *testing.T) (string, bool) {
 	t.Helper()
 	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
@@ -57,7 +58,7 @@ func (h home) peer(t *testing.T) (string, bool) {
 	return peer, ok
 }
 
-// running are the Pods of the namespace's Habitats that can be a peer, by address.
+// running returns the Pods of the namespace's Habitats that can be a peer, by address.
 func (h home) running(t *testing.T) map[string]corev1.Pod {
 	t.Helper()
 	found := map[string]corev1.Pod{}
@@ -69,8 +70,8 @@ func (h home) running(t *testing.T) map[string]corev1.Pod {
 	return found
 }
 
-// chosen is the Pod whose address the peer file has. It complains unless that is one of
-// so many running Pods.
+// chosen returns the Pod whose address the peer file has. It complains unless that is
+// one of this many running Pods.
 func (h home) chosen(t *testing.T, pods int) (peer corev1.Pod, complaint string) {
 	t.Helper()
 	running := h.running(t)
@@ -82,7 +83,7 @@ func (h home) chosen(t *testing.T, pods int) (peer corev1.Pod, complaint string)
 	return peer, complaint
 }
 
-// mustHavePeer waits until the peer file has the address of one of so many running
+// mustHavePeer waits until the peer file has the address of one of this many running
 // Pods, and returns that Pod.
 func (h home) mustHavePeer(t *testing.T, pods int) (peer corev1.Pod) {
 	t.Helper()
@@ -93,7 +94,7 @@ func (h home) mustHavePeer(t *testing.T, pods int) (peer corev1.Pod) {
 	return peer
 }
 
-// keeps fails if the peer file does not say the same for a while.
+// keeps fails if the content of the peer file changes within a while.
 func (h home) keeps(t *testing.T, peer string) {
 	t.Helper()
 	const while = 3 * time.Second
@@ -105,7 +106,7 @@ func (h home) keeps(t *testing.T, peer string) {
 	})
 }
 
-// fail declares a Pod to have failed, as a kubelet does when its containers have ended.
+// fail marks a Pod as failed, as a kubelet does when its containers have ended.
 func (h home) fail(t *testing.T, pod corev1.Pod) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"uid": %q}, "status": {"phase": "Failed"}}`, pod.UID)
@@ -119,16 +120,17 @@ func (h home) deletePod(t *testing.T, pod corev1.Pod) {
 }
 
 // "The peer is replaced when it dies": the time from its death to the new file, over
-// many rounds in which it is deleted, and others in which it fails. The new one is a
-// Pod that ran already, and is not written again.
+// many rounds in which it is deleted, or fails. The new peer was already running, and
+// is written only once.
 func TestPeersAreReplaced(t *testing.T) {
 	t.Parallel()
 	rounds := 24
 	if testing.Short() {
 		rounds = 4
 	}
-	// Between a death and the next file are one event and one request of the controller. The
-	// slowest tells what else this machine had to do: of it is asked that no resync brought it.
+	// Between a death and the new file are one event and one request of the controller. The
+	// slowest round may include other work of the machine. The bound only excludes that a
+	// resync caused it.
 	const bound, longest = 2 * time.Second, 20 * time.Second
 	h := newHome(t)
 	h.run(t, service("db", 3, object{"service": with("db", "leader", nil)}), service("app", 2, nil))
@@ -163,7 +165,7 @@ func TestPeersAreReplaced(t *testing.T) {
 	}
 }
 
-// next waits for the next version of the peer file that is written.
+// next waits for the next written version of the peer file.
 func (h home) next(t *testing.T, versions <-chan written) written {
 	t.Helper()
 	select {
@@ -186,14 +188,14 @@ func quantile(durations []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)].Round(time.Millisecond)
 }
 
-// Of the Pods that run the oldest is chosen, and then the first by name. It is kept
-// while it qualifies, whatever comes, or is older by then.
+// The oldest running Pod is chosen, and among several the first by name. It is kept
+// while it qualifies, even if an older one appears.
 func TestPeerIsTheOldest(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.run(t, service("b", 1, nil))
 	first := h.mustHavePeer(t, 1)
-	// Start times are whole seconds: those of the next ones are later, for sure.
+	// Start times have whole seconds: the next Pods start surely later.
 	awaitAfter(first.Status.StartTime.Time)
 	h.run(t, service("a", 2, nil))
 	if peer := h.mustHavePeer(t, 3); peer.Name != first.Name {
@@ -203,7 +205,7 @@ func TestPeerIsTheOldest(t *testing.T) {
 	h.edit(t, "b", `{"count": 3}`)
 	h.mustRun(t, "b")
 	h.mustHavePeer(t, 5)
-	// The oldest that is left is one of a, of those of the same second the first by name.
+	// The oldest remaining one is of a; of those of the same second, the first by name.
 	oldest := slices.MinFunc(slices.Collect(maps.Values(h.pods(t, "a"))), func(x, y corev1.Pod) int {
 		if order := x.Status.StartTime.Compare(y.Status.StartTime.Time); order != 0 {
 			return order
@@ -216,8 +218,8 @@ func TestPeerIsTheOldest(t *testing.T) {
 	}
 }
 
-// What is not running is no peer, nor is what has no address, is not of a Habitat, or
-// is about to go, although it runs still.
+// A Pod is no peer if it does not run, has no address, belongs to no Habitat, or is
+// being deleted.
 func TestPeersThatDoNotQualify(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -243,8 +245,8 @@ func TestPeersThatDoNotQualify(t *testing.T) {
 	}
 }
 
-// stray makes a Pod that is none of a StatefulSet's, on a node that is not there: its
-// status is what is said here, and if it is deleted it lingers.
+// stray creates a Pod without a StatefulSet, on a node that does not exist. The test
+// sets its status, and its deletion does not end.
 func (h home) stray(t *testing.T, name string, labels map[string]string, phase corev1.PodPhase, address string) *corev1.Pod {
 	t.Helper()
 	pods := h.CoreV1().Pods(h.namespace)
@@ -259,7 +261,7 @@ func (h home) stray(t *testing.T, name string, labels map[string]string, phase c
 	}
 	pod, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	kit.Must(t, err)
-	// Only now it is one that the stand-in for the network sees, which is told to leave it alone.
+	// From now on the stand-in for the network sees it, and must leave it alone.
 	h.addresses.given.Store(pod.UID, true)
 	pod.Labels = labels
 	pod, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
@@ -277,9 +279,9 @@ func (h home) eventuallyFile(t *testing.T, peer string) {
 	})
 }
 
-// The file is empty when no Pod runs, and has an address as soon as one does. What
-// somebody writes into it by hand is corrected, even if that Pod could be the peer, too;
-// beside it, nothing is taken away.
+// The file is empty while no Pod runs, and has an address as soon as one does. An
+// address that a user writes is corrected, even if that Pod also could be the peer.
+// Other keys stay.
 func TestPeerFileIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -315,9 +317,8 @@ func TestPeerFileIsKept(t *testing.T) {
 	})
 }
 
-// The file is that of all Habitats of the namespace: it survives the deletion of one,
-// whichever it is, goes with the last, and comes back with the next. Deleted by hand, it comes back
-// with an address.
+// All Habitats of the namespace share the file. It survives the deletion of any one, is deleted
+// with the last, and comes back with the next. A deleted file comes back with an address.
 func TestPeerFileIsShared(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -327,7 +328,7 @@ func TestPeerFileIsShared(t *testing.T) {
 	h.mustHavePeer(t, 2)
 	h.mustOwn(t, "first", "second")
 	uid := h.get(t, kit.ConfigMaps, habitat.PeerFile).GetUID()
-	h.delete(t, habitats, "first") // in whose time it was created
+	h.delete(t, habitats, "first") // which was there when it was created
 	h.mustGo(t, kit.StatefulSets, "first")
 	h.mustHavePeer(t, 1)
 	h.mustStay(t, kit.ConfigMaps, habitat.PeerFile, uid)
@@ -345,8 +346,7 @@ func TestPeerFileIsShared(t *testing.T) {
 	h.mustOwn(t, "third")
 }
 
-// mustOwn waits until the Application of the peer file belongs to these Habitats, and
-// to nobody else.
+// mustOwn waits until exactly these Habitats own the Application of the peer file.
 func (h home) mustOwn(t *testing.T, names ...string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -371,7 +371,7 @@ func (h home) mustOwn(t *testing.T, names ...string) {
 	})
 }
 
-// awaitAfter waits until the time is later than another one, in whole seconds.
+// awaitAfter waits until the current second is later than another one.
 func awaitAfter(when time.Time) {
 	for time.Since(when) < 2*time.Second {
 		time.Sleep(100 * time.Millisecond)

@@ -11,8 +11,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// ownPlane starts a control plane for one test, in which prepare may do something
-// before anything is installed. What holds for all tests is looked at when it ends.
+// ownPlane starts a control plane for one test, in which prepare may act before the
+// installation. The checks for all tests run at its end.
 func ownPlane(t *testing.T, options installation.Options, prepare func(*plane)) *plane {
 	t.Helper()
 	p, err := newPlane(t.Context())
@@ -29,8 +29,7 @@ func ownPlane(t *testing.T, options installation.Options, prepare func(*plane)) 
 	return p
 }
 
-// loosePlane has a definition of Habitats that is somebody else's: it lets everything
-// through.
+// loosePlane has a foreign definition of Habitats without validation.
 func loosePlane(t *testing.T) *plane {
 	t.Helper()
 	anything := object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}

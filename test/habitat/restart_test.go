@@ -17,12 +17,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The tests of this file stop and kill what carries out Habitats: they are not run
-// at once with others.
+// The tests of this file stop and kill the controllers: they do not run in parallel
+// with others.
 
-// "A restart writes nothing when nothing differs", of Habitats of all kinds, also of
-// those that cannot be carried out. The one that is created after it shows that the
-// new process is at work.
+// "A restart writes nothing when nothing differs", for Habitats of all kinds, also for
+// invalid ones. A Habitat that is created later shows that the new process works.
 func TestARestartWritesNothing(t *testing.T) {
 	h := newHome(t)
 	h.secret(t, "toml-of-db", "user.toml")
@@ -35,7 +34,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	h.mustRun(t, "web", "db", "flat")
 	h.mustHavePeer(t, 6)
 	h.awaitCalm(t)
-	events := len(h.events(t, "Habitat", "waits", "SecretMissing"))
+	events := len(h.events(t, "Habitat", "waits", "SecretNotFound"))
 	from := h.Mark(t)
 	for range 3 {
 		kit.Must(t, h.installation.StopHabitat())
@@ -44,25 +43,25 @@ func TestARestartWritesNothing(t *testing.T) {
 		other.run(t, service("after", 1, nil))
 		h.awaitCalm(t)
 	}
-	// Whether a ConfigMap of a name is there that is not labeled, and so not watched, is
-	// found out by an attempt, which the API server refuses.
+	// The controller does not watch ConfigMaps without its label. It tries to create one
+	// to find out whether the name is taken, and the API server refuses.
 	for _, made := range worked(t, from, h.namespace) {
 		if made.IsAccepted() || made.Name() != "habitat-taken" {
 			t.Errorf("nothing differs, and written was %s", made)
 		}
 	}
-	if got := len(h.events(t, "Habitat", "waits", "SecretMissing")); got != events {
+	if got := len(h.events(t, "Habitat", "waits", "SecretNotFound")); got != events {
 		t.Errorf("what is known is told again: %d Events, want %d", got, events)
 	}
 }
 
-// Of two replicas one acts. Asked to end, it gives the Lease back; killed, it loses it:
-// the other one goes on, and nothing is forgotten that was to do in between.
+// One of two replicas acts. At its end it releases the Lease; when it is killed, the
+// Lease expires. Then the other one continues, and no work in between is lost.
 func TestReplicas(t *testing.T) {
 	kit.Long(t, "processes replace each other")
 	const (
 		handedOver = 10 * time.Second
-		lost       = 30 * time.Second // the Lease is lost after 15
+		lost       = 30 * time.Second // the Lease expires after 15 s
 	)
 	h := newHome(t)
 	h.run(t, service("web", 2, nil))
@@ -94,15 +93,15 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// wrote gives the writes of what carries out Habitats in the namespace, Events excepted.
+// wrote returns the writes of the controllers in the namespace, except Events.
 func (h home) wrote(t *testing.T, from kit.Mark) []kit.Request {
 	t.Helper()
 	isWrite := func(l kit.Request) bool { return l.IsWrite() && l.Object.Resource != "events" }
 	return from.Requests(t, kit.By(kit.HabitatUser), kit.In(h.namespace), isWrite)
 }
 
-// leader tells which of the two processes has written in the namespace last, since
-// the mark.
+// leader returns the process that was the last to write in the namespace since the
+// mark.
 func (h home) leader(t *testing.T, from kit.Mark) int {
 	t.Helper()
 	made := h.wrote(t, from)
@@ -118,8 +117,8 @@ func (h home) leader(t *testing.T, from kit.Mark) int {
 	return 0
 }
 
-// checkOneActs fails unless one process has written everything before the other one
-// was ended, and the other one everything after that.
+// checkOneActs fails unless one process made all writes before the other one was ended,
+// and the other one all writes after that.
 func (h home) checkOneActs(t *testing.T, from kit.Mark, ended time.Time) {
 	t.Helper()
 	credentials := map[bool][]string{}
@@ -133,16 +132,16 @@ func (h home) checkOneActs(t *testing.T, from kit.Mark, ended time.Time) {
 	}
 }
 
-// story is what happens to the Habitats of a namespace, step by step, and what has to
-// be there after each step. The last one is compared as a whole.
+// story is the sequence of events in a namespace with Habitats, with the objects that
+// must exist after each. The final state is compared as a whole.
 type story []struct {
 	what string
 	do   func(t *testing.T, h home)
 	is   func(t *testing.T, h home) (complaint string)
 }
 
-// newStory is a life with everything in it that the controllers write for: Secrets
-// that come late, edits of all kinds, deletions, and Pods that die.
+// newStory has all events after which the controllers write: late Secrets, edits of all
+// kinds, deletions, and Pods that end.
 func newStory() story {
 	web := service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})})
 	db := service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)})
@@ -151,7 +150,7 @@ func newStory() story {
 			h.create(t, habitats, web)
 			h.create(t, habitats, db)
 		}, func(t *testing.T, h home) string {
-			return h.isRunning(t, "db") + h.saysReason(t, "web", "SecretMissing")
+			return h.isRunning(t, "db") + h.saysReason(t, "web", "SecretNotFound")
 		}},
 		{"the Secret is there", func(t *testing.T, h home) { h.secret(t, "web-config", "user.toml") },
 			func(t *testing.T, h home) string { return h.isRunning(t, "web") }},
@@ -209,7 +208,7 @@ func (h home) saysReason(t *testing.T, name, reason string) string {
 	return ""
 }
 
-// runs complains unless all Pods of a Habitat are of the image.
+// runs returns a complaint unless all Pods of a Habitat have the image.
 func (h home) runs(t *testing.T, name, image string) string {
 	t.Helper()
 	for _, pod := range h.pods(t, name) {
@@ -226,8 +225,8 @@ func (h home) hasPeer(t *testing.T, pods int) string {
 	return complaint
 }
 
-// lane is a namespace with a process of its own that carries out its Habitats, and a
-// proxy between this and the API server. When it is killed it is started again.
+// lane is a namespace with its own controller process, behind a proxy. A killed process
+// is started again.
 type lane struct {
 	home
 
@@ -266,7 +265,7 @@ func newLane(t *testing.T, from string) *lane {
 
 func (l *lane) log() string { return filepath.Join(l.Dir(), "lane-"+l.namespace+".log") }
 
-// start starts the process unless it runs, and tells whether it did not.
+// start starts the process unless it runs, and reports whether it did not run.
 func (l *lane) start(ctx context.Context) (was bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,7 +290,8 @@ func (l *lane) kill() error {
 	return err
 }
 
-// play plays the story, in which the process dies once, and gives how many calls it made.
+// play plays the story, in which the process is killed once, and returns the number of
+// its calls.
 func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) {
 	t.Helper()
 	l.proxy.Intercept(l.victim.Meet)
@@ -325,8 +325,8 @@ func (l *lane) play(t *testing.T, fatal int, sent bool) (met string, calls int) 
 	return l.victim.Disarm(), calls
 }
 
-// checkDeletions fails if a Pod was deleted twice, or one that was not outdated: there
-// is one update of the three Pods that are replaced at once.
+// checkDeletions fails if a Pod was deleted twice, or was not outdated: there is one
+// update of the three Pods that are replaced at once.
 func (l *lane) checkDeletions(t *testing.T, from kit.Mark) {
 	t.Helper()
 	var deleted []string
@@ -341,8 +341,8 @@ func (l *lane) checkDeletions(t *testing.T, from kit.Mark) {
 }
 
 // "Killed at random points of a scripted series": before and after each of its calls,
-// of which some are tried, and all in a long run. In the end everything is as if
-// nothing had happened: nothing is missing, and nothing is done twice that must not be.
+// or a sample of them in the short run. At the end the state is as without a kill:
+// nothing is missing, and no action that must not repeat was repeated.
 func TestKilledAtAnyCall(t *testing.T) {
 	kit.Long(t, "a process is killed at each call")
 	const lanes, some = 4, 24

@@ -22,7 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// sample is a Habitat with the Secrets that it refers to, and what is to become of it.
+// sample is a Habitat with the Secrets that it refers to, and the expected objects.
 type sample struct {
 	name            string
 	input, expected []object
@@ -43,10 +43,9 @@ func (c *tally) add(reverted, refused int) {
 }
 
 // "For each sample: the live objects have exactly the expected fields, nothing is
-// written after that, and whoever changes any of the observed fields has it set back,
-// and is told so." The samples are our own, and those of the reference if the
-// environment names their folder: these have 187 observed leaves, 182 of them in
-// StatefulSets.
+// written after that, and a change of any observed field is reverted with an Event."
+// The samples are our own, and those of the reference if the environment names their
+// folder: these have 187 observed leaves, 182 of them in StatefulSets.
 func TestSamples(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		t.Parallel()
@@ -67,9 +66,9 @@ func TestSamples(t *testing.T) {
 	})
 }
 
-// playSamples tries all samples of a folder in one namespace, and gives how many
-// leaves they have, with those of the peer file. What is expected differs from what
-// the files say as differ has it.
+// playSamples tries all samples of a folder in one namespace, and returns the number of
+// their leaves, with those of the peer file. differ changes the expected objects of the
+// files.
 func playSamples(t *testing.T, folder string, want int, differ func(expected object)) int {
 	t.Helper()
 	h := newHome(t)
@@ -96,7 +95,7 @@ func playSamples(t *testing.T, folder string, want int, differ func(expected obj
 		s.compare(t, h)
 	}
 	h.checkPeerFile(t)
-	// Longer than the 30 s after which every Habitat is looked at again.
+	// This is longer than the 30 s after which every Habitat is checked again.
 	const quiet = 35 * time.Second
 	throughout(t, quiet, func() string {
 		if made := worked(t, begin, h.namespace); len(made) > 0 {
@@ -160,7 +159,7 @@ func readObjects(t *testing.T, file, namespace string) []object {
 	return objects
 }
 
-// move puts an object, and what it says of its own namespace, into another one.
+// move moves an object, with its references to its own namespace, into another one.
 func move(value any, namespace string) {
 	switch value := value.(type) {
 	case object:
@@ -177,7 +176,7 @@ func move(value any, namespace string) {
 	}
 }
 
-// submit creates a Secret, with other values, or a Habitat.
+// submit creates a Secret with other values, or a Habitat.
 func (h home) submit(t *testing.T, content object) {
 	t.Helper()
 	switch content["kind"] {
@@ -216,7 +215,7 @@ func (s sample) habitat() string {
 	return ""
 }
 
-// workload is what the sample's Habitat is to become.
+// workload returns the expected workload of the sample's Habitat.
 func (s sample) workload() (expected object, resource schema.GroupVersionResource) {
 	expected = s.expected[0]
 	if expected["kind"] == "Deployment" {
@@ -225,8 +224,8 @@ func (s sample) workload() (expected object, resource schema.GroupVersionResourc
 	return expected, kit.StatefulSets
 }
 
-// compare looks for every expected leaf in the live object, and for elements of lists
-// that are not expected.
+// compare reports expected leaves that differ in the live object, and unexpected list
+// elements.
 func (s sample) compare(t *testing.T, h home) {
 	t.Helper()
 	expected, resource := s.workload()
@@ -239,8 +238,8 @@ func (s sample) compare(t *testing.T, h home) {
 	}
 }
 
-// project leaves of a live value what is expected of it: the same fields, and all
-// elements of the same lists.
+// project reduces a live value to the expected fields, and to all elements of the
+// expected lists.
 func project(name string, expected, live any) any {
 	switch expected := expected.(type) {
 	case object:
@@ -269,7 +268,7 @@ func project(name string, expected, live any) any {
 	return live
 }
 
-// checkPeerFile looks at the one ConfigMap that all Habitats of a namespace share.
+// checkPeerFile checks the one ConfigMap that all Habitats of a namespace share.
 func (h home) checkPeerFile(t *testing.T) {
 	t.Helper()
 	file := h.get(t, kit.ConfigMaps, habitat.PeerFile)
@@ -299,9 +298,9 @@ func (s sample) tamper(t *testing.T, h home, count *tally) {
 		who := fmt.Sprintf("hand-%d", i)
 		if told := s.change(t, h, resource, leaf, who); told != nil {
 			reverted = append(reverted, leaf.String())
-			// A request of client-go for an Event that fails is tried again after 10 s.
+			// client-go repeats a failed request for an Event after 10 s.
 			if complaint := await(kit.Timeout, func() string { return h.tells(t, name, "Warning", "Overwritten", told...) }); complaint != "" {
-				t.Errorf("%s: after %s: %s", leaf, kit.Timeout, complaint) // it does not hide the others
+				t.Errorf("%s: after %s: %s", leaf, kit.Timeout, complaint) // later leaves are still tried
 			}
 		} else {
 			refused = append(refused, leaf.String())
@@ -317,8 +316,8 @@ func (s sample) tamper(t *testing.T, h home, count *tally) {
 	s.remove(t, h, resource)
 }
 
-// remove deletes the workload, by which alone its identity can be changed: it comes
-// back as it was.
+// remove deletes the workload, which is the only way to change its identity: it is
+// created again.
 func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResource) {
 	t.Helper()
 	uid := h.get(t, resource, s.habitat()).GetUID()
@@ -329,10 +328,10 @@ func (s sample) remove(t *testing.T, h home, resource schema.GroupVersionResourc
 	s.compare(t, h)
 }
 
-// change changes a leaf, and waits until it is as it was. It gives what an Event about
-// that has to name: the path, and who it was, unless the API server drops such a value:
-// the removal of a field leaves no trace. It gives nothing if the API server did not
-// take the change.
+// change changes a leaf, and waits until it is repaired. It returns the texts that the
+// Event must contain: the path, and the client, unless the API server drops it (the
+// removal of a field leaves no trace). It returns nothing if the API server refused the
+// change.
 func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResource, l leaf, who string) (told []string) {
 	t.Helper()
 	expected := s.expected[0]
@@ -354,7 +353,7 @@ func (s sample) change(t *testing.T, h home, resource schema.GroupVersionResourc
 			return ""
 		})
 		if kit.At(after.Object, before.path...) == nil {
-			who = "by somebody"
+			who = "by another client"
 		}
 		return []string{before.told(), who}
 	}

@@ -25,11 +25,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// "A Secret that is missing": nothing is made, and the Habitat says which one, and
-// which field names it. When the last one is created it goes on at once.
+// "A Secret that is missing": no object is created, and the Habitat names the Secret,
+// and the field that refers to it. The creation of the last Secret continues the work
+// at once.
 func TestMissingSecret(t *testing.T) {
 	t.Parallel()
-	// It is an event that has it go on, and not the look at every Habitat each 30 s.
+	// An event continues the work, and not the check of every Habitat each 30 s.
 	const atOnce = 5 * time.Second
 	h := newHome(t)
 	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{
@@ -38,20 +39,20 @@ func TestMissingSecret(t *testing.T) {
 	wanted := []struct{ name, key, field string }{
 		{"web-config", "user.toml", "configSecretName"}, {"web-files", "", "filesSecretName"}, {"ring-20240131235959", "ring-key", "ringSecretName"},
 	}
-	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
+	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretNotFound")
 	for _, secret := range wanted {
 		if !hasAll(message, []string{secret.name, secret.key, "spec.v1beta2.service." + secret.field}) {
 			t.Errorf("the condition says %q, want %v", message, secret)
 		}
 	}
-	h.mustTell(t, "web", "Warning", "SecretMissing", "web-config", "web-files", "ring-20240131235959")
+	h.mustTell(t, "web", "Warning", "SecretNotFound", "web-config", "web-files", "ring-20240131235959")
 	h.eventuallyField(t, message, habitats, "web", "status", "message")
 	h.eventuallyField(t, "FAILED", habitats, "web", "status", "state")
 	h.awaitCalm(t)
 	if h.get(t, kit.ConfigMaps, "habitat-web") != nil || h.get(t, kit.StatefulSets, "web") != nil {
 		t.Error("something was made although Secrets are missing")
 	}
-	// One of them is not enough, but is told to be there.
+	// One of them is not enough, and is no longer reported.
 	h.secret(t, "web-config", "user.toml")
 	h.secret(t, "ring-20240131235959", "ring-key")
 	kit.Eventually(t, func() string {
@@ -74,8 +75,8 @@ func TestMissingSecret(t *testing.T) {
 	h.mustRun(t, "web")
 }
 
-// A Secret that is deleted later is said to be missing. Nothing is restarted, and
-// what drifts is healed on.
+// A Secret that is deleted later is reported as missing. Nothing restarts, and drift is
+// still repaired.
 func TestSecretIsDeleted(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -84,8 +85,8 @@ func TestSecretIsDeleted(t *testing.T) {
 	h.run(t, service("web", 2, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	set, pods := h.get(t, kit.StatefulSets, "web").GetUID(), uids(h.pods(t, "web"))
 	h.delete(t, kit.Secrets, "web-config")
-	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
-	h.mustTell(t, "web", "Warning", "SecretMissing", "web-config")
+	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretNotFound")
+	h.mustTell(t, "web", "Warning", "SecretNotFound", "web-config")
 	h.patch(t, kit.StatefulSets, "web", "hand", `{"metadata": {"labels": {"habitat": "changed"}}}`)
 	h.eventuallyField(t, "true", kit.StatefulSets, "web", "metadata", "labels", "habitat")
 	// A change is not carried out before the Secret is back.
@@ -103,7 +104,7 @@ func TestSecretIsDeleted(t *testing.T) {
 	h.mustRoll(t, "web", "registry.test/hab/web:2")
 	h.mustRun(t, "web")
 	t.Logf("from the Secret to the end of the update of two Pods: %s", time.Since(begin).Round(time.Millisecond))
-	// What is in the Secret is the kubelet's business alone.
+	// Only the kubelet reads the content of the Secret.
 	from := h.awaitCalm(t)
 	h.patch(t, kit.Secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
 	h.awaitCalm(t)
@@ -112,16 +113,16 @@ func TestSecretIsDeleted(t *testing.T) {
 	}
 }
 
-// detour is a proxy on the way to an API server that reads the answers.
+// detour is a proxy in front of an API server that reads the answers.
 type detour struct {
 	*httptest.Server
 
 	needles [][]byte
 
 	mu       sync.Mutex
-	requests []string // about Secrets, with what they accept
+	requests []string // about Secrets, with the formats that they accept
 	others   int
-	told     []string // those of all requests whose answers have the value of a Secret
+	told     []string // all requests whose answers contain the value of a Secret
 }
 
 func newDetour(t *testing.T, p *plane) *detour {
@@ -146,7 +147,7 @@ func newDetour(t *testing.T, p *plane) *detour {
 	return d
 }
 
-// note takes note of a request, and has its answer read as it is passed on.
+// note records a request, and reads its answer while it is passed on.
 func (d *detour) note(response *http.Response) error {
 	request := response.Request.Method + " " + response.Request.URL.Path + " " + response.Request.Header.Get("Accept")
 	d.mu.Lock()
@@ -160,16 +161,15 @@ func (d *detour) note(response *http.Response) error {
 	return nil
 }
 
-// overheard is an answer in which the values of Secrets are looked for.
+// overheard is an answer that is searched for values of Secrets.
 type overheard struct {
 	io.ReadCloser
 
 	detour  *detour
 	request string
-	last    []byte // the end of what was read before
+	last    []byte // the end of the previous piece
 }
 
-// Read implements io.Reader.
 func (o *overheard) Read(buffer []byte) (int, error) {
 	n, err := o.ReadCloser.Read(buffer)
 	text := append(o.last, buffer[:n]...)
@@ -182,7 +182,7 @@ func (o *overheard) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// heard gives what was told so far, and forgets it.
+// heard returns and clears the records.
 func (d *detour) heard() (requests, told []string, others int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,7 +191,7 @@ func (d *detour) heard() (requests, told []string, others int) {
 	return requests, told, others
 }
 
-// kubeconfig writes a copy of a file that leads over the detour.
+// kubeconfig writes a copy of a file that leads through the detour.
 func (d *detour) kubeconfig(t *testing.T, from string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(from)
@@ -205,10 +205,10 @@ func (d *detour) kubeconfig(t *testing.T, from string) string {
 	return to
 }
 
-// What carries out Habitats sees that there are Secrets, and what they are called, and
-// is never told what they hold: no answer that it gets has the value of one. Its way
-// to the API server leads through a proxy that reads all answers. The same account, asking
-// for the Secrets themselves, is told their values: it is the question that matters.
+// The controllers see the names of Secrets, and never receive their content: no answer has
+// the value of one. A proxy in front of the API server reads all answers. The same account
+// receives the values if it requests the Secrets themselves, so the form of the request
+// matters.
 func TestSecretsAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -224,7 +224,7 @@ func TestSecretsAreNotRead(t *testing.T) {
 	h.run(t, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
 	h.patch(t, kit.Secrets, "web-config", "user", fmt.Sprintf(`{"stringData": {"user.toml": "%s-changed"}}`, canary))
 	h.delete(t, kit.Secrets, "web-config")
-	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretMissing")
+	h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretNotFound")
 	h.secret(t, "web-config", "user.toml")
 	h.mustSay(t, "web", "Accepted", metav1.ConditionTrue, "Accepted")
 	requests, told, others := d.heard()

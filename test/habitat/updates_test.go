@@ -22,18 +22,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// crew is what a watch has seen of the Pods of a Habitat, in the order in which it
-// happened.
+// crew is what a watch has seen of the Pods of a Habitat, in order.
 type crew struct {
 	ready map[string]types.UID
-	// least is how few were ready at a time, and came who has come, by name.
+	// least is the smallest number of ready Pods, and came has the new Pods by name.
 	least int
 	came  map[string][]types.UID
 	ended chan struct{}
 	stop  context.CancelFunc
 }
 
-// observe sees all that becomes of the Pods of a Habitat, which are all ready now.
+// observe watches the Pods of a Habitat, which are all ready now.
 func (h home) observe(t *testing.T, name string) *crew {
 	t.Helper()
 	list, err := h.CoreV1().Pods(h.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "habitat-name=" + name})
@@ -82,7 +81,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// end ends the watch. What was seen can be read after that.
+// end ends the watch. Its results can be read after that.
 func (c *crew) end() *crew {
 	c.stop()
 	<-c.ended
@@ -99,7 +98,7 @@ func (c *crew) checkReplaced(t *testing.T) {
 	}
 }
 
-// mustRoll waits until all Pods of a Habitat are of the present revision, and ready.
+// mustRoll waits until all Pods of a Habitat have the current revision, and are ready.
 func (h home) mustRoll(t *testing.T, name, image string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -125,7 +124,7 @@ func imageOf(workload *unstructured.Unstructured) any {
 	return kit.Field(workload, "spec", "template", "spec", "containers", 0, "image")
 }
 
-// "Pods are replaced one by one": of a new image, at no time more than one Pod is
+// "Pods are replaced one by one": after a new image, at most one Pod at a time is
 // missing or not ready, and each is replaced once.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
@@ -142,15 +141,15 @@ func TestRollingUpdate(t *testing.T) {
 		t.Errorf("at a time only %d of %d Pods were ready, want %d at least and in between", seen.least, count, count-1)
 	}
 	seen.checkReplaced(t)
-	// Nobody but the StatefulSet's own controller has done that.
+	// Only the StatefulSet's own controller has done that.
 	if ours := kit.WholeAudit(h.Cluster).Requests(t, isOurs, kit.In(h.namespace), isDeletion, kit.Of("pods")); len(ours) > 0 {
 		t.Errorf("want no deletion of Pods by us, got %s", kit.List(ours))
 	}
 }
 
-// Where OnDelete is asked for, which a group that elects a leader may, all Pods that
-// are outdated are replaced at once, and an Event says so; Pods of the right revision
-// are not touched, whatever is done by hand to the template.
+// A group that elects a leader may ask for OnDelete: all outdated Pods are replaced at
+// once, and an Event reports it. Pods of the right revision stay, even if a user edits
+// the template.
 func TestOnDelete(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -187,10 +186,9 @@ func TestOnDelete(t *testing.T) {
 	}
 }
 
-// Of Pods some of which are outdated those are replaced, and no other ones. So that
-// some are, a user edits the Application while nobody carries out Habitats, and deletes
-// one Pod.
-func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it stops the controllers
+// If only some Pods are outdated, only these are replaced. To get such Pods, a user
+// edits the Application while the controllers are stopped, and deletes one Pod.
+func TestOnDeleteLeavesOthers(t *testing.T) { // not parallel: it stops the controllers
 	const image = "registry.test/hab/db:2"
 	h := newHome(t)
 	h.run(t, service("db", 3, object{"updateStrategy": "OnDelete", "service": with("db", "leader", nil)}))
@@ -229,8 +227,8 @@ func TestOnDeleteLeavesOthers(t *testing.T) { // not at once with others: it sto
 	}
 }
 
-// "kubectl scale of the StatefulSet is reverted", and whoever looks at the Habitat
-// reads what was changed, by whom, and where to change it instead.
+// "kubectl scale of the StatefulSet is reverted", and the Habitat shows what was
+// changed, by which client, and where to change it instead.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -243,7 +241,7 @@ func TestScale(t *testing.T) {
 	h.eventuallyField(t, "kubectl", habitats, "web", "status", "overwritten", "by")
 	h.mustRun(t, "web")
 	h.eventuallyField(t, "2/2", habitats, "web", "status", "ready")
-	// By the Habitat, it is no edit that is set back.
+	// A change of the Habitat is no edit to revert.
 	notes := len(h.events(t, habitat.Kind, "web", "Overwritten"))
 	h.edit(t, "web", `{"count": 3}`)
 	h.eventuallyField(t, 3, kit.StatefulSets, "web", "spec", "replicas")
@@ -255,8 +253,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// What nobody generates belongs to whoever wants it: it stays, also when the Habitat
-// changes.
+// A field that is not generated belongs to the client that sets it: it stays, also when
+// the Habitat changes.
 func TestUnobservedStays(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -280,8 +278,8 @@ func TestUnobservedStays(t *testing.T) {
 	}
 }
 
-// "kubectl edit hab" flows through: replicas, image, environment, binds and Secrets
-// are in the workload as an own reading of the Habitat has them, of both versions.
+// "kubectl edit hab" flows through: the workload has the replicas, image, environment,
+// binds and Secrets as the test computes them from the Habitat, for both versions.
 func TestEdit(t *testing.T) {
 	kit.Long(t, "each field is edited")
 	t.Parallel()
@@ -311,7 +309,7 @@ func TestEdit(t *testing.T) {
 		h.mustRun(t, edit.name)
 		h.mustBeCarriedOut(t, edit.name)
 	}
-	// And as a person does it, in an editor.
+	// And as a user does it, in an editor.
 	editor := filepath.Join(t.TempDir(), "editor")
 	kit.Must(t, os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i 's|hab/web:2|hab/web:3|; s|count: 3|count: 4|' \"$1\"\n"), 0o700))
 	text, err := h.tryKubectl([]string{"KUBE_EDITOR=" + editor}, "", "edit", "hab", "web")
@@ -326,8 +324,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// mustBeCarriedOut waits until a workload is what the Habitat says, and has nothing
-// that a former version of it said.
+// mustBeCarriedOut waits until a workload matches the Habitat, without any field of an
+// earlier version of it.
 func (h home) mustBeCarriedOut(t *testing.T, name string) {
 	t.Helper()
 	parsed := parsed(t, h.get(t, habitats, name).Object)

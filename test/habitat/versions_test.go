@@ -14,8 +14,8 @@ import (
 
 const deprecation = "customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2"
 
-// "Both custom versions are supported, side by side": a StatefulSet and a Deployment,
-// and one ring, whose file both own.
+// "Both custom versions are supported, side by side": a StatefulSet and a Deployment in
+// one ring, whose file both own.
 func TestVersionsShareTheRing(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestVersionsShareTheRing(t *testing.T) {
 			t.Errorf("%s reads its peer from %v", workload, got)
 		}
 	}
-	// The one may be the peer of the other, and outlives it.
+	// Either may be the peer of the other, and outlives it.
 	h.delete(t, habitats, "new")
 	h.mustGo(t, kit.StatefulSets, "new")
 	h.mustOwn(t, "old")
@@ -45,8 +45,8 @@ func TestVersionsShareTheRing(t *testing.T) {
 	h.mustGo(t, kit.ConfigMaps, habitat.PeerFile)
 }
 
-// Whoever uses the deprecated version is told so: by kubectl, at once, and by an Event.
-// Who uses the present one is not.
+// kubectl warns at once about the deprecated version, and an Event reports it. The
+// current version has neither.
 func TestDeprecation(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestDeprecation(t *testing.T) {
 	}
 }
 
-// A version that nobody knows is told, and nothing is made of it.
+// An unknown version is reported, and no object is made of it.
 func TestUnknownVersion(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestUnknownVersion(t *testing.T) {
 	unknown["customVersion"] = "v1beta3"
 	unknown["spec"] = object{"v1beta3": object{"anything": "else"}}
 	if _, err := h.tryCreate(t.Context(), habitats, unknown); err != nil {
-		unknown["spec"] = object{} // what the CRD does not know of it, it may refuse
+		unknown["spec"] = object{} // the CRD may refuse unknown fields
 		h.create(t, habitats, unknown)
 	}
 	message := h.mustSay(t, "future", "Accepted", metav1.ConditionFalse, "UnknownVersion")
@@ -103,13 +103,13 @@ func TestUnknownVersion(t *testing.T) {
 			}
 		}
 	}
-	// A Habitat of another version is not taken for a known one later, nor the other way round.
+	// A Habitat cannot change from an unknown version to a known one, or back.
 	h.mustRefuse(t, "future", `{"customVersion": "v1beta2"}`, "customVersion")
 	h.mustRefuse(t, "known", `{"customVersion": "v1beta1"}`, "customVersion")
 	h.mustRefuse(t, "known", `{"customVersion": null}`, "customVersion")
 }
 
-// That no version is said is the same as v1beta1, and may be said later.
+// An absent version is the same as v1beta1, and may be set later.
 func TestVersionMayBeSaid(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -134,7 +134,7 @@ func (h home) mustRefuse(t *testing.T, name, patch, word string) {
 	}
 }
 
-// What a StatefulSet cannot become is refused as soon as somebody asks for it.
+// A change that a StatefulSet does not support is refused at once.
 func TestStorageCannotChange(t *testing.T) {
 	kit.Long(t, "a long story of one Habitat")
 	t.Parallel()
@@ -149,14 +149,13 @@ func TestStorageCannotChange(t *testing.T) {
 	} {
 		h.mustRefuse(t, c.name, fmt.Sprintf(`{"spec": {"v1beta2": {"persistentStorage": %s}}}`, c.storage), "persistentStorage")
 	}
-	h.edit(t, "kept", `{"image": "registry.test/hab/kept:2"}`) // and everything else goes on
+	h.edit(t, "kept", `{"image": "registry.test/hab/kept:2"}`) // and all other work continues
 	h.mustRoll(t, "kept", "registry.test/hab/kept:2")
 }
 
-// Where a definition of Habitats is somebody else's, and lets everything through, the
-// controller says what is wrong, with the path as the user wrote it. The API server
-// that refuses it here is asked to store it by its own administrator, as before an
-// update of the definition.
+// With a foreign definition of Habitats without validation, the controller reports the
+// mistakes, with the path as the user wrote it. The administrator of the API server
+// replaces the definition, as before its update.
 func TestValidationFailed(t *testing.T) {
 	kit.Long(t, "each kind of invalid Habitat")
 	t.Parallel()
@@ -187,15 +186,15 @@ func TestValidationFailed(t *testing.T) {
 	if h.get(t, kit.ConfigMaps, "habitat-topology") != nil {
 		t.Error("of a Habitat that is wrong an Application was made")
 	}
-	// An edit that is wrong leaves what was there before; and mended, it goes on at once.
+	// An invalid edit leaves the former objects; a corrected one is carried out at once.
 	uid := h.get(t, kit.StatefulSets, "good").GetUID()
 	h.edit(t, "good", `{"service": {"topology": "Leader"}}`)
 	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "ValidationFailed")
 	h.mustStay(t, kit.StatefulSets, "good", uid)
-	// What cannot be changed of a StatefulSet, the controller refuses by itself.
+	// The controller also refuses changes that a StatefulSet does not support.
 	h.edit(t, "good", `{"service": {"topology": "standalone"}, "persistentStorage": {"size": "1Gi", "mountPath": "/data"}}`)
-	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "Immutable")
-	h.mustTell(t, "good", "Warning", "Immutable", "persistentStorage")
+	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "ImmutableField")
+	h.mustTell(t, "good", "Warning", "ImmutableField", "persistentStorage")
 	begin := time.Now()
 	h.edit(t, "good", `{"persistentStorage": null, "image": "registry.test/hab/good:2"}`)
 	h.mustRoll(t, "good", "registry.test/hab/good:2")

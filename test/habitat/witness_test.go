@@ -20,11 +20,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// canary begins every value of every Secret of these tests, and is nowhere else.
+// canary begins every value of every Secret of these tests, and appears nowhere else.
 const canary = "kanarienvogel"
 
-// witness sees every version of what people can read, and looks for the values of
-// Secrets in it.
+// witness reads every version of the objects that users can read, and searches it for
+// the values of Secrets.
 type witness struct {
 	needles [][]byte
 	cancel  context.CancelFunc
@@ -35,7 +35,7 @@ type witness struct {
 	leaks []string
 }
 
-// witnessed are the kinds that people read, Secrets excepted.
+// witnessed returns the kinds that users read, except Secrets.
 func witnessed() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{kit.ConfigMaps, habitats, kit.Events, kit.StatefulSets, kit.Deployments}
 }
@@ -65,13 +65,12 @@ func (w *witness) stop() {
 	w.ended()
 }
 
-// needles are the canary, and what it is in the data of a Secret, wherever it begins
-// there.
+// needles are the canary, and its encoded forms in the data of a Secret, at any offset.
 func needles() [][]byte {
 	found := [][]byte{[]byte(canary)}
 	for shift := range 3 {
 		text := base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{'x'}, shift), canary...))
-		found = append(found, []byte(text[4:len(text)-4])) // what does not depend on what is beside it
+		found = append(found, []byte(text[4:len(text)-4])) // without the characters that depend on neighbours
 	}
 	return found
 }
@@ -83,12 +82,12 @@ func (w *witness) see(thing any) {
 	}
 	text, err := json.Marshal(live.Object)
 	if err != nil {
-		panic(err) // of what was decoded
+		panic(err) // the value was decoded before
 	}
 	w.hear(live.GetKind()+" "+live.GetNamespace()+"/"+live.GetName()+", version "+live.GetResourceVersion(), text)
 }
 
-// hear looks at a text.
+// hear searches a text.
 func (w *witness) hear(where string, text []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +97,7 @@ func (w *witness) hear(where string, text []byte) {
 	}
 }
 
-// hearLog looks at a log that is none of the installation's.
+// hearLog searches a log that is not part of the installation.
 func (p *plane) hearLog(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -106,8 +105,8 @@ func (p *plane) hearLog(t *testing.T, path string) {
 	p.witness.hear(path, text)
 }
 
-// checkCanaries fails if the value of any Secret is told anywhere. It says how much
-// was looked at: a look at nothing finds nothing.
+// checkCanaries fails if any readable text has the value of a Secret. It logs how much
+// was searched.
 func (p *plane) checkCanaries() error {
 	for _, path := range p.installation.Logs() {
 		text, err := os.ReadFile(path)
@@ -125,9 +124,8 @@ func (p *plane) checkCanaries() error {
 	return nil
 }
 
-// The look at the end of this run finds the value of a Secret, plain or as the data
-// of Secrets are. (That nothing is found there is checked when all tests have run, for
-// all that they did.)
+// The final search finds a planted value of a Secret, plain or encoded. (That it finds
+// nothing else is checked after all tests.)
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	value := canary + "-123456"

@@ -14,7 +14,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// web is a workload, and the Service by which it is asked to shut down.
+// web is a workload, and the Service with its shutdown endpoint.
 const web = `
 apiVersion: apps/v1
 kind: Deployment
@@ -52,22 +52,21 @@ func applicationOf(namespace, name, manifest string, wanted wishes) *corev1.Conf
 	return cm
 }
 
-// and gives these wishes with others.
+// and returns these wishes together with others.
 func (w wishes) and(more wishes) wishes {
 	all := maps.Clone(w)
 	maps.Copy(all, more)
 	return all
 }
 
-// mustGo waits until there is no such Application any more, and fails if anything of
-// it is left.
+// mustGo waits until the Application is gone, and fails if any of its objects remains.
 func (a app) mustGo(t *testing.T, on ...*kit.Plane) {
 	t.Helper()
 	a.MustGo(t)
 	a.checkGone(t, on...)
 }
 
-// checkGone fails if anything of the Application is left on a cluster.
+// checkGone fails if any object of the Application remains on a cluster.
 func (a app) checkGone(t *testing.T, on ...*kit.Plane) {
 	t.Helper()
 	for _, each := range on {
@@ -77,7 +76,7 @@ func (a app) checkGone(t *testing.T, on ...*kit.Plane) {
 	}
 }
 
-// objects are those of the Application on a cluster, by their own word.
+// objects returns the objects of a cluster that are marked as the Application's.
 func (a app) objects(t *testing.T, at *kit.Plane) []string {
 	t.Helper()
 	var found []string
@@ -94,8 +93,8 @@ func (a app) objects(t *testing.T, at *kit.Plane) []string {
 	return found
 }
 
-// newNamespace makes a namespace for one test, in which Applications of the local
-// cluster have hooks.
+// newNamespace creates a namespace for one test, with hooks enabled for Applications of
+// the local cluster.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := kit.UniqueName("hooks")

@@ -13,13 +13,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// isWork tells of a write that is none of the leader's upkeep, and tells nobody
-// anything.
+// isWork reports whether a request is a write, and is neither about Leases nor an
+// Event.
 func isWork(l kit.Request) bool {
 	return l.IsAgents() && l.IsWrite() && !slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews"}, l.Object.Resource)
 }
 
-// worked gives the writes of agents in a namespace.
+// worked returns the writes of agents in a namespace.
 func worked(t *testing.T, since kit.Mark, namespace string) []kit.Request {
 	t.Helper()
 	return since.Requests(t, isWork, kit.In(namespace))
@@ -27,9 +27,8 @@ func worked(t *testing.T, since kit.Mark, namespace string) []kit.Request {
 
 var ofHooks = regexp.MustCompile(`-krake-(complete|shutdown)-secret-(token|certs)$`)
 
-// checkSecrets fails if an agent has ever asked for Secrets other than those of
-// hooks, by name, and the CA; or was refused anything. It says how often it asked in
-// which way.
+// checkSecrets fails if an agent requested any Secret except those of hooks, by name,
+// and the CA, or if a request was refused. It logs the number of requests of each form.
 func checkSecrets() error {
 	var failures []error
 	verbs := map[string]int{}

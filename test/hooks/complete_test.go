@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// job is a workload that says when it is done.
+// job is a workload that reports its completion.
 const job = `
 apiVersion: apps/v1
 kind: Deployment
@@ -37,9 +37,8 @@ metadata: {name: settings}
 data: {colour: green}
 `
 
-// An Application says that its work is done, by nothing but what its container has:
-// it goes, with all its objects and Secrets; also if it is to be asked to shut down
-// before it is deleted.
+// An Application reports its completion with only what its container has. It is deleted
+// with all its objects and Secrets, even if it has the hook shutdown.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for name, hooks := range map[string]string{"alone": "complete", "beside shutdown": "complete,shutdown"} {
@@ -65,7 +64,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// state is one that an Application can be in, and how it gets there.
+// state is a state of an Application, with the way to reach it.
 type state struct {
 	state    application.State
 	manifest string
@@ -76,10 +75,10 @@ type state struct {
 // pending is a workload whose Pods do not start.
 var pending = strings.Replace(job, "metadata: {labels: {app: web}}", "metadata: {labels: {app: web}, annotations: {"+cluster.PhaseAnnotation+": Pending}}", 1)
 
-// reached are the states of the table that an Application can be seen in where no Pod
-// runs. Not among them: PENDING, CREATING, RECONCILING and READY_FOR_ACTION, which
-// pass; RESTARTING and COMPLETED, which a kubelet tells; TRANSLATING, which is before
-// there is a token; MIGRATING, for which see TestMoves.
+// reached has the states of the table that an Application can have without a running
+// Pod, and for long enough. PENDING, CREATING, RECONCILING and READY_FOR_ACTION are too
+// short. RESTARTING and COMPLETED need a kubelet. In TRANSLATING no token exists yet.
+// TestMoves covers MIGRATING.
 func reached() map[string]state {
 	deleted := func(t *testing.T, a app) { t.Helper(); a.Delete(t) }
 	return map[string]state{
@@ -105,8 +104,8 @@ const shutdownService = `---
 {apiVersion: v1, kind: Service, metadata: {name: shutdown}, spec: {selector: {app: web}, ports: [{port: 80}]}}
 `
 
-// Whoever has not the token of this hook of this Application is answered 401,
-// whatever the state, and nothing changes.
+// A client without the token of this hook of this Application gets the answer 401 in
+// every state, and nothing changes.
 func TestWrongTokens(t *testing.T) {
 	t.Parallel()
 	elsewhere := newNamespace(t)
@@ -145,13 +144,13 @@ func TestWrongTokens(t *testing.T) {
 	}
 }
 
-// finalize has somebody keep an object of the Application, or let it go.
+// finalize sets the finalizers of an object of the Application, as another client.
 func finalize(t *testing.T, namespace, finalizers string) {
 	t.Helper()
 	env.hub.Change(t, kit.ConfigMaps, namespace, "settings", `{"metadata": {"finalizers": `+finalizers+`}}`)
 }
 
-// checkTokens calls a hook with all tokens that are not its own.
+// checkTokens calls a hook with every token except its own.
 func checkTokens(t *testing.T, p, other pod, hook application.Hook) {
 	t.Helper()
 	right := p.says(hook)
@@ -170,7 +169,7 @@ func checkTokens(t *testing.T, p, other pod, hook application.Hook) {
 	p.mustAnswer(t, env.local, string(hook)+" of another Application", foreign, http.StatusUnauthorized)
 }
 
-// A hook that is not enabled cannot be called, by whatever token there is.
+// A hook that is not enabled refuses every token.
 func TestHooksThatAreOff(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -184,7 +183,7 @@ func TestHooksThatAreOff(t *testing.T) {
 		}
 	}
 	a.Annotate(t, "hooks", "")
-	kit.Eventually(t, func() string { // its Secrets go, with the variables
+	kit.Eventually(t, func() string { // the agent deletes its Secrets and variables
 		if read := a.Read(t); read.Status.ObservedSpec != read.Spec.Digest() || len(a.objects(t, env.hub)) > 2 {
 			return fmt.Sprintf("it has still %v", a.objects(t, env.hub))
 		}
@@ -192,7 +191,7 @@ func TestHooksThatAreOff(t *testing.T) {
 	})
 	p.mustAnswer(t, env.local, "a hook that was on", right, http.StatusUnauthorized)
 	a.Annotate(t, "hooks", "complete")
-	kit.Eventually(t, func() string { // another token: that of before is somebody's
+	kit.Eventually(t, func() string { // another token: the earlier one may be known
 		again, err := podOf(t.Context(), env.hub, namespace, "web")
 		if err != nil || again.token(application.Complete) == "" {
 			return fmt.Sprintf("no token: %v", err)
@@ -205,8 +204,8 @@ func TestHooksThatAreOff(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// What counts is what the user says, and not what the agent has recorded: of an
-// Application that is suspended, that stays as it is.
+// The spec decides, and not what the agent has recorded: the record of a suspended
+// Application stays unchanged.
 func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -216,7 +215,7 @@ func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	a.Annotate(t, "mode", "suspend")
 	p.mustAnswer(t, env.local, "a hook that is on", p.says(application.Shutdown), http.StatusOK)
 	a.Annotate(t, "hooks", "complete")
-	kit.Eventually(t, func() string { // the agent hears of it
+	kit.Eventually(t, func() string { // the agent sees the change
 		got, err := p.send(t.Context(), env.local, p.says(application.Shutdown))
 		if err != nil || got.code != http.StatusUnauthorized {
 			return fmt.Sprintf("a hook that is off: %v, %d: %s", err, got.code, got.text)
@@ -229,8 +228,8 @@ func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// What the endpoint says to whoever does not speak as it should. It is that of an
-// agent of its own: the last of these rows has it refuse everybody for a while.
+// The endpoint answers every malformed request with an error. This test has its own
+// agent, because its last rows make the agent refuse all requests for a while.
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
 	const namespace = "endpoint"
@@ -268,7 +267,7 @@ func TestEndpoint(t *testing.T) {
 		row.change(&changed)
 		p.mustAnswer(t, s, what, changed, row.code)
 	}
-	stolen := right // the token, by somebody who has another Application's certificate
+	stolen := right // the token, from a client with the certificate of another Application
 	foreign.mustAnswer(t, s, "the certificate of another Application", stolen, http.StatusForbidden)
 
 	checkSilentHub(t, s, wire, p, right)
@@ -282,8 +281,8 @@ func TestEndpoint(t *testing.T) {
 	other.mustGo(t, env.hub, env.east)
 }
 
-// checkSilentHub calls while the hub cannot be reached: that is no answer, and the
-// caller is told when to come back.
+// checkSilentHub calls the endpoint while the hub does not answer. The caller gets a
+// Retry-After, and not a verdict.
 func checkSilentHub(t *testing.T, s *spoke, wire *installation.Wire, p pod, right request) {
 	t.Helper()
 	wire.Cut()
@@ -298,7 +297,7 @@ func checkSilentHub(t *testing.T, s *spoke, wire *installation.Wire, p pod, righ
 	}
 }
 
-// checkRate calls more often than anybody may, if the machine lets it.
+// checkRate exceeds the rate limit, if the machine is fast enough.
 func checkRate(t *testing.T, s *spoke, p pod, right request) {
 	t.Helper()
 	const calls, allowed = 300, 60 // and 20 more each second

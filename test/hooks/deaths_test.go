@@ -13,18 +13,18 @@ import (
 )
 
 // mortal is a cluster whose agent can be killed at one of its requests: before it is
-// sent, or when it is carried out and nobody hears of it.
+// sent, or after it was carried out and before its answer.
 type mortal struct {
 	*spoke
 
 	victim *proxy.Victim // the agent
 }
 
-// mortalize puts proxies between an agent and its API servers; those of both are
-// counted together. Afterwards its requests take the straight way again.
+// mortalize puts a proxy in front of each API server of an agent, with a common count
+// of calls. Its cleanup removes the proxies.
 func mortalize(t *testing.T, s *spoke) *mortal {
 	t.Helper()
-	// An agent that cannot be killed goes on as if it had not been meant.
+	// If the kill fails, the agent continues as if it had not been planned.
 	m := &mortal{spoke: s, victim: &proxy.Victim{Kill: func() { _ = s.Kill() }}}
 	target, hub := s.Target, s.Hub
 	kit.Must(t, s.Kill())
@@ -35,7 +35,7 @@ func mortalize(t *testing.T, s *spoke) *mortal {
 	t.Cleanup(func() {
 		kit.Must(t, s.Kill())
 		s.Target, s.Hub = target, hub
-		if s == env.local { // others use it, and the test is over
+		if s == env.local { // other tests use it, and this test is over
 			kit.Must(t, s.Start(context.Background()))
 		}
 	})
@@ -52,8 +52,8 @@ func (m *mortal) proxied(t *testing.T, file *string, to *kit.Plane) {
 	through(t, file, p)
 }
 
-// outlive waits until check finds nothing to complain about, and starts agents again
-// that are killed meanwhile.
+// outlive waits until check returns no complaint, and restarts agents that are killed
+// meanwhile.
 func outlive(t *testing.T, mortals []*mortal, check func() string) {
 	t.Helper()
 	kit.Eventually(t, func() string {
@@ -66,9 +66,9 @@ func outlive(t *testing.T, mortals []*mortal, check func() string) {
 	})
 }
 
-// trials has an agent killed at each of its calls in turn, until there are no more,
-// and logs where: once before the call is sent, once after it is carried out. The
-// play arms the agent when calls begin to count, and gives it.
+// trials kills an agent at each of its calls in turn, and logs the calls: once before
+// the call is sent, and once after it is carried out. The play arms the agent when
+// calls begin to count, and returns it.
 func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, sent bool) *mortal) {
 	t.Helper()
 	played, begin := 0, time.Now()
@@ -87,23 +87,24 @@ func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, s
 	}
 }
 
-// watched is a program that looks around whenever it is asked to shut down.
+// watched is a program that records the existing objects whenever it is asked to shut
+// down.
 type watched struct {
 	*backend
 
 	app   app
 	plane *kit.Plane
-	gone  []string // what it missed before it had confirmed
+	gone  []string // what was missing before it had confirmed
 }
 
-// newWatched gives an Application a program on a cluster.
+// newWatched runs a program for an Application on a cluster.
 func newWatched(a app, s *spoke) *watched {
 	w := &watched{backend: &backend{}, app: a, plane: s.plane}
 	s.services.put(a.Namespace, w)
 	return w
 }
 
-// do has the program do something when it has looked around.
+// do sets what the program does after it has recorded the objects.
 func (w *watched) do(t *testing.T, does func(http.ResponseWriter, *http.Request)) {
 	w.turn(func(writer http.ResponseWriter, r *http.Request) {
 		left := w.app.objects(t, w.plane)
@@ -118,8 +119,8 @@ func (w *watched) do(t *testing.T, does func(http.ResponseWriter, *http.Request)
 	})
 }
 
-// mustBeAsked waits for the end of what was begun, and fails unless the program was
-// asked, while all was there.
+// mustBeAsked waits for the end of running requests, and fails unless the program was
+// asked while all objects existed.
 func (w *watched) mustBeAsked(t *testing.T) {
 	t.Helper()
 	w.under.Wait()
@@ -133,21 +134,21 @@ func (w *watched) mustBeAsked(t *testing.T) {
 	}
 }
 
-// confirmLate has the Application confirm after all, until it is heard.
+// confirmLate sends the Application's confirmation until it is accepted.
 func (m *mortal) confirmLate(t *testing.T, mortals []*mortal, p pod) {
 	t.Helper()
 	outlive(t, mortals, func() string { return p.isHeard(t, m.spoke, application.Shutdown) })
 }
 
-// lane is a cluster of a test's own, whose agent is killed, with one Application
-// after the other.
+// lane is a cluster for one test, whose agent is killed with one Application after
+// another.
 type lane struct {
 	*mortal
 
 	mortals []*mortal
 }
 
-// newLane enrols a cluster, with a namespace of its name.
+// newLane enrols a cluster, with a namespace of the same name.
 func newLane(t *testing.T, name string) *lane {
 	t.Helper()
 	for _, each := range planes() {
@@ -158,7 +159,7 @@ func newLane(t *testing.T, name string) *lane {
 	return &lane{m, []*mortal{m}}
 }
 
-// born makes an Application, and waits until it runs.
+// born creates an Application, and waits until it runs.
 func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
 	t.Helper()
 	a := newApp(t, l.Name, "web", web, wishes{"cluster": l.Name}.and(wanted))
@@ -166,18 +167,17 @@ func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
 	return a, mustStartPod(t, env.east, l.Name, "web"), newWatched(a, l.spoke)
 }
 
-// mustGo waits until the Application is gone, and fails if anything of it is left.
+// mustGo waits until the Application is gone, and fails if any of its objects remains.
 func (l *lane) mustGo(t *testing.T, a app) {
 	t.Helper()
 	outlive(t, l.mortals, func() string { return a.IsGone(t) })
 	a.checkGone(t, env.east)
 }
 
-// An agent is killed at each of its calls, from the deletion of an Application on:
-// before it, or when it is carried out and nobody hears of it. The Application is
-// asked to shut down, and nothing of it goes before it says that it has; one that
-// does not say so is kept, unless it is to be deleted anyway. What is to go goes, all
-// of it.
+// An agent is killed at each of its calls after the deletion of an Application: before
+// the call, or after it was carried out. The Application is asked to shut down, and no
+// object is deleted before it confirms. Without a confirmation it stays, unless its
+// strategy is to delete anyway. At the end, no object that should be deleted remains.
 func TestDeathsInDeletion(t *testing.T) {
 	kit.Long(t, "an agent is killed at each call of a deletion")
 	t.Parallel()
@@ -224,8 +224,8 @@ func TestDeathsInDeletion(t *testing.T) {
 	})
 }
 
-// The same from when an Application says that its work is done: if it was told that
-// it was heard, it goes; and it says so until it is.
+// The same for kills after an Application reports its completion. If the agent accepted
+// the report, the Application is deleted; it repeats the report until then.
 func TestDeathsInCompletion(t *testing.T) {
 	kit.Long(t, "an agent is killed at each call of a completion")
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// variables is a workload of which some variables are set by the user.
+// variables is a workload in which the user sets some variables.
 const variables = `
 apiVersion: apps/v1
 kind: Deployment
@@ -31,16 +31,16 @@ spec:
     spec: {containers: [{name: web, image: "web:1", env: [{name: FIRST, value: "1"}, {name: SECOND, value: "2"}]}]}
 `
 
-// The defects of the reference, each on a real API server, with both hooks: an
-// Application that nobody touches has no drift, and what somebody adds where the
-// schema does not say how many there may be is none either.
+// The defects of the reference implementation, each on a real API server with both
+// hooks. An untouched Application has no drift. An element that another client adds to
+// a list without a length limit in the schema is no drift either.
 func TestDefectsOfTheReference(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 	const added = `[{"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "INJECTED", "value": "1"}}]`
 	for name, row := range map[string]struct {
 		manifest, schema string
-		then             string // what somebody does, as a JSON patch of the Deployment
+		then             string // the other client's JSON patch of the Deployment
 	}{
 		"control: the default schema":                       {manifest: job + shutdownService},
 		"1: a schema of the identity alone":                 {manifest: variables, schema: head},
@@ -90,11 +90,11 @@ func checkInjected(t *testing.T, namespace string) {
 	}
 }
 
-// checkQuiet fails if the agent does anything about an Application for 10 s, or has
-// ever repaired it. Of one that is rolled out it may say so.
+// checkQuiet fails if the agent writes anything for an Application within 10 s, or has
+// ever repaired it. The agent may report the rollout of its workload.
 func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	t.Helper()
-	time.Sleep(10 * time.Second) // that nothing happens takes time to be seen
+	time.Sleep(10 * time.Second) // only time shows that nothing happens
 	work := slices.DeleteFunc(worked(t, begin, a.Namespace), func(l kit.Request) bool { return rolledOut && l.Name() == a.Name && l.Object.Resource == "configmaps" })
 	if len(work) > 0 {
 		t.Errorf("nobody has done anything, and the agent has: %v", work)
@@ -104,8 +104,8 @@ func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	}
 }
 
-// 3: what a user sets that a hook would set is refused, and 6: where no container
-// would have a Secret, there is none.
+// 3: a manifest that sets what a hook sets is refused. 6: if no container would use a
+// Secret, none is created.
 func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -139,9 +139,9 @@ func secretsOf(t *testing.T, namespace string) map[string]map[string][]byte {
 	return found
 }
 
-// Whatever somebody does to what the hooks have added is undone: to variables, mounts
-// and volumes at once, to Secrets when they are looked at next, which is once a
-// minute. Token and key are the same as before: the Pods that run have no others.
+// Any change to what the hooks add is reverted: variables, mounts and volumes at once,
+// Secrets at the next check, once a minute. Token and key stay the same, because
+// running Pods have no others.
 func TestTampering(t *testing.T) {
 	kit.Long(t, "each secret is changed and repaired")
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestTampering(t *testing.T) {
 	begin := time.Now()
 	kit.Eventually(t, func() string {
 		if diff := cmp.Diff(before, secretsOf(t, namespace)); diff != "" {
-			return "somebody has changed Secrets, and they differ still" // the values are nobody's business
+			return "another client has changed Secrets, and they still differ" // the values are private
 		}
 		return ""
 	})
@@ -186,14 +186,15 @@ func TestTampering(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// tamperWithWorkload changes the Deployment, and says how long that lasts.
+// tamperWithWorkload changes the Deployment in several ways, and logs the time until
+// each repair.
 func tamperWithWorkload(t *testing.T, namespace string) {
 	const container = "/spec/template/spec/containers/0"
 	deployment := func() corev1.PodSpec {
 		live, err := env.hub.AppsV1().Deployments(namespace).Get(context.Background(), "web", metav1.GetOptions{})
 		kit.Must(t, err)
 		spec := live.Spec.Template.Spec
-		for _, container := range spec.Containers { // what is added again is added at the end
+		for _, container := range spec.Containers { // repaired entries are added at the end
 			slices.SortFunc(container.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 			slices.SortFunc(container.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 		}
@@ -216,7 +217,7 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 	}
 }
 
-// driftsOf says what is missing until the status tells of the Secrets that were changed.
+// driftsOf returns the missing drifts of the changed Secrets in the status.
 func driftsOf(t *testing.T, a app) string {
 	t.Helper()
 	told := map[string]string{}

@@ -1,22 +1,20 @@
-// Package hooks tests what an Application's text is turned into before and after it
-// is carried out, on real API servers: templates and archives, in the Application or
-// behind a URL, and the hooks complete and shutdown. There is a hub, which is a
-// cluster of its own as well, and one further cluster, east, both installed with the
-// shipped manifests of hooks; the agents have the rights that these grant, and no
-// others.
+// Package hooks tests how an Application's text is transformed before and after it is
+// carried out, on real API servers. It covers templates and archives, in the
+// Application or behind a URL, and the hooks complete and shutdown. The hub is also a
+// cluster, and there is one more cluster, east. Both are installed with the shipped
+// manifests of hooks, and the agents have only the rights of these.
 //
 //	go test -timeout 15m ./test/hooks
 //
-// No Pod runs. What a program in one would do the tests do, and they know no more
-// than it: the variables and files of a container are read as the live Deployment
-// refers to them, from the Secrets that are there. The agents are the shipped ones
-// but for one thing: Services, which nobody leads anywhere, they reach at an address
-// of the test's (see package agent).
+// No Pod runs. The tests act as a program in a Pod, with only its knowledge: they read
+// the container's variables and files through the references in the live Deployment.
+// The agents are the shipped ones except for Services: they reach these at an address
+// of the test (see package agent).
 //
-// When all tests have run, whatever they were about:
+// After all tests:
 //
-//   - no token and no key that was in any Secret is found in a log, an Event, a
-//     metric or any version of a ConfigMap (see witness);
-//   - no agent has asked for Secrets other than by the names of the hooks, nor was
-//     refused anything that it asked for about one (the audit logs say).
+//   - no log, Event, metric or version of a ConfigMap has a token or key of any Secret
+//     (see witness);
+//   - the agents have requested only Secrets with the names of hooks, and no such
+//     request was refused (the audit logs show it).
 package hooks

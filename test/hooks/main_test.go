@@ -20,7 +20,7 @@ import (
 type environment struct {
 	hub, east    *kit.Plane
 	installation *installation.Installation
-	// local is the cluster that the hub is.
+	// local is the hub, as a cluster.
 	local   *spoke
 	witness *witness
 }
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// start starts the control planes, and installs the hub with its agent. The installation
-// is cluster-wide, so that the control planes are of this suite alone.
+// start starts the control planes, and installs the hub with its agent. No other suite
+// uses these control planes, because the installation is cluster-wide.
 func start(ctx context.Context) error {
 	var group errgroup.Group
 	for _, each := range []**kit.Plane{&env.hub, &env.east} {
@@ -72,13 +72,12 @@ func start(ctx context.Context) error {
 	return env.local.Start(ctx)
 }
 
-// trustTemplates has the programs that are started from now on trust the server of
-// TestURLSource.
+// trustTemplates makes programs that start later trust the server of TestURLSource.
 func trustTemplates(folder string) error {
 	file := filepath.Join(folder, "templates-ca.pem")
 	server := newTemplates()
 	defer server.Close()
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}) // it is always the same
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}) // the certificate is always the same
 	return errors.Join(os.WriteFile(file, certificate, 0o600), os.Setenv("SSL_CERT_FILE", file))
 }
 

@@ -14,12 +14,12 @@ import (
 
 const travels = "travels"
 
-// traveller is an Application that is moved to and fro, with its agents.
+// traveller is an Application that is moved back and forth, with its agents.
 type traveller struct {
 	app
 
 	mortals []*mortal
-	at      int // which of them has it
+	at      int // index of its present cluster
 	begin   []kit.Mark
 }
 
@@ -41,15 +41,15 @@ func newTraveller(t *testing.T) *traveller {
 func (tr *traveller) here() *mortal  { return tr.mortals[tr.at] }
 func (tr *traveller) there() *mortal { return tr.mortals[1-tr.at] }
 
-// depart has the user move the Application to the other cluster.
+// depart moves the Application to the other cluster, as the user.
 func (tr *traveller) depart(t *testing.T) {
 	t.Helper()
 	tr.Annotate(t, "cluster", tr.there().Name)
 	tr.at = 1 - tr.at
 }
 
-// mustArrive waits until the Application runs where it is to be, and fails if it is
-// not there alone, and whole.
+// mustArrive waits until the Application runs on its new cluster, and fails unless it
+// has all objects there, and none elsewhere.
 func (tr *traveller) mustArrive(t *testing.T) {
 	t.Helper()
 	outlive(t, tr.mortals, func() string {
@@ -63,14 +63,14 @@ func (tr *traveller) mustArrive(t *testing.T) {
 	tr.checkGone(t, tr.there().plane)
 }
 
-// turn is when a workload was created or deleted on a cluster.
+// turn is the creation or deletion of a workload on a cluster.
 type turn struct {
 	kit.Request
 
 	cluster int
 }
 
-// life is what became of the workload on both clusters, oldest first.
+// life returns the history of the workload on both clusters, oldest first.
 func (tr *traveller) life(t *testing.T) []turn {
 	t.Helper()
 	var life []turn
@@ -87,8 +87,8 @@ func (tr *traveller) life(t *testing.T) []turn {
 	return life
 }
 
-// checkApart fails if the workload was ever on both clusters: what has created it
-// began when it had been deleted on the other one.
+// checkApart fails if the workload was ever on both clusters: each creation must begin
+// after the deletion on the other one.
 func (tr *traveller) checkApart(t *testing.T) {
 	t.Helper()
 	created := 0
@@ -111,11 +111,11 @@ func (tr *traveller) checkApart(t *testing.T) {
 	}
 }
 
-// An Application with the hook shutdown is moved: it is asked to shut down where it
-// was, and begins on the other cluster when it has, and is gone there. One that does
-// not confirm stays where it is, whole, and is nowhere else, until it does, or is
+// An Application with the hook shutdown moves: it is asked to shut down on its cluster.
+// When it has confirmed and is deleted there, it starts on the other one. Without a
+// confirmation it stays complete on its first cluster only, until it confirms or is
 // given up. Agents of both clusters are killed at each of their calls. It is never on
-// both, and is not lost.
+// both, and never lost.
 func TestMoves(t *testing.T) {
 	kit.Long(t, "an Application moves while agents are killed")
 	tr := newTraveller(t)
@@ -129,7 +129,7 @@ func TestMoves(t *testing.T) {
 		w.do(t, does)
 		return p, w
 	}
-	step := func(name string, do func(t *testing.T)) { // each begins where the one before has ended
+	step := func(name string, do func(t *testing.T)) { // each begins where the previous one has ended
 		if !t.Failed() {
 			t.Run(name, do)
 		}
@@ -214,7 +214,7 @@ func TestMoves(t *testing.T) {
 	tr.checkApart(t)
 }
 
-// uid is that of the workload.
+// uid returns the UID of the workload.
 func (tr *traveller) uid(t *testing.T) string {
 	t.Helper()
 	return tr.here().plane.Kubectl(t, "--namespace", travels, "get", "deployment", "web", "--output", "jsonpath={.metadata.uid}")

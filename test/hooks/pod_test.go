@@ -24,8 +24,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// pod is what a program in the first container of a Deployment finds: variables,
-// and files. A kubelet would have put them there when the container was started.
+// pod has what a program in the first container of a Deployment finds: variables and
+// files. A kubelet would provide them at the start of the container.
 type pod struct {
 	variables map[string]string
 	files     map[string][]byte
@@ -98,11 +98,11 @@ func mustStartPod(t *testing.T, at *kit.Plane, namespace, deployment string) pod
 	return started
 }
 
-// token is that of a hook.
+// token returns the token of a hook.
 func (p pod) token(hook application.Hook) string { return p.variables[application.TokenVariable(hook)] }
 
-// client is one that knows the endpoint by the files of a hook. The name of the
-// endpoint leads to the agent, as the cluster's DNS and its Service would have it.
+// client returns a client that trusts the endpoint by the files of a hook. It resolves
+// the endpoint's name to the agent, as the cluster's DNS and Service would.
 func (p pod) client(s *spoke, hook application.Hook, withCertificate bool) (*http.Client, error) {
 	folder := application.CertsPath(hook)
 	trusted := x509.NewCertPool()
@@ -125,36 +125,35 @@ func (p pod) client(s *spoke, hook application.Hook, withCertificate bool) (*htt
 	}}, nil
 }
 
-// request is what a program says to the endpoint.
+// request is a program's request to the endpoint.
 type request struct {
 	method, url, contentType, body string
-	hook                           application.Hook // whose files it uses
+	hook                           application.Hook // the hook whose files it uses
 	noCertificate                  bool
 }
 
-// says is the request of a program that does as it should.
+// says is the request of a correct program.
 func (p pod) says(hook application.Hook) request {
 	body, err := json.Marshal(map[string]string{"token": p.token(hook)})
 	if err != nil {
-		panic(err) // of texts
+		panic(err) // only texts
 	}
 	return request{http.MethodPut, p.variables[application.URLVariable(hook)], "application/json", string(body), hook, false}
 }
 
-// with has another token in the request.
+// with replaces the token of the request.
 func (r request) with(token string) request {
 	r.body = fmt.Sprintf(`{"token": %q}`, token)
 	return r
 }
 
-// to has the request be for another hook, or for retry, of the same Application, or
-// of another one.
+// to sends the request to another hook, to retry, or to another Application.
 func (r request) to(action string) request {
 	r.url = r.url[:strings.LastIndex(r.url, "/")+1] + action
 	return r
 }
 
-// answer is what the agent says to that.
+// answer is the agent's answer.
 type answer struct {
 	code   int
 	header http.Header
@@ -193,8 +192,8 @@ func (p pod) send(ctx context.Context, s *spoke, r request) (answer, error) {
 	return answer{response.StatusCode, response.Header, told.Status.State, string(body)}, nil
 }
 
-// mustAnswer sends a request, and fails if it is answered with another code. All
-// tests call from one address: what is refused for that is sent again.
+// mustAnswer sends a request, and fails if the answer has another code. All tests call
+// from one address: a request over the rate limit is sent again.
 func (p pod) mustAnswer(t *testing.T, s *spoke, what string, r request, code int) answer {
 	t.Helper()
 	got, err := p.send(t.Context(), s, r)
@@ -213,7 +212,8 @@ func (p pod) mustAnswer(t *testing.T, s *spoke, what string, r request, code int
 	return got
 }
 
-// isHeard complains unless a request is accepted now, or the Application is gone.
+// isHeard returns a complaint unless a request is accepted now, or the Application is
+// gone.
 func (p pod) isHeard(t *testing.T, s *spoke, hook application.Hook) string {
 	t.Helper()
 	return check.Message(p.tryHook(t.Context(), s, p.says(hook)))
@@ -227,8 +227,8 @@ func (p pod) tryHook(ctx context.Context, s *spoke, r request) error {
 	return err
 }
 
-// insist sends a request until it is accepted, or the Application is gone, as a
-// program does that has to be heard: the agent may be down for the moment.
+// insist repeats a request until it is accepted, or the Application is gone, as a
+// program should: the agent may be down.
 func (p pod) insist(ctx context.Context, s *spoke, r request) error {
 	var last error
 	for ctx.Err() == nil {

@@ -14,19 +14,18 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// backend is a program behind the Service shutdown of an Application, which is asked
-// to shut down and does what it is made for.
+// backend is a program behind the Service shutdown of an Application. It answers the
+// shutdown request with a function that the test sets.
 type backend struct {
 	does func(w http.ResponseWriter, r *http.Request)
 
 	mu        sync.Mutex
 	calls     int
 	said      time.Time // when it began to confirm
-	confirmed time.Time // when the agent took the confirmation
+	confirmed time.Time // when the agent accepted the confirmation
 	under     sync.WaitGroup
 }
 
-// ServeHTTP implements http.Handler.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	b.calls++
@@ -41,14 +40,14 @@ func (b *backend) count() int {
 	return b.calls
 }
 
-// turn has the program do something else from now on.
+// turn replaces the function of the program.
 func (b *backend) turn(does func(http.ResponseWriter, *http.Request)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.does = does
 }
 
-// put gives an Application a program, which ends with the test.
+// put runs a program for an Application, which ends with the test.
 func (s *spoke) put(t *testing.T, namespace string, does func(http.ResponseWriter, *http.Request)) *backend {
 	t.Helper()
 	b := &backend{does: does}
@@ -60,7 +59,7 @@ func (s *spoke) put(t *testing.T, namespace string, does func(http.ResponseWrite
 	return b
 }
 
-// confirms shuts down at once, and says so by what its container has.
+// confirms shuts down at once, and confirms with what its container has.
 func (b *backend) confirms(t *testing.T, p pod, to *spoke) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		b.mu.Lock()
@@ -85,7 +84,7 @@ func (b *backend) confirms(t *testing.T, p pod, to *spoke) func(http.ResponseWri
 	}
 }
 
-// The programs that do not confirm.
+// These programs do not confirm.
 func heard(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
 func fails(w http.ResponseWriter, _ *http.Request) {
@@ -96,11 +95,11 @@ func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func breaksOff(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// All that the Application has, with the hook shutdown.
+// whole lists all objects of the Application with the hook shutdown.
 var whole = []string{"deployment web", "service shutdown", "secret web-krake-shutdown-secret-certs", "secret web-krake-shutdown-secret-token"}
 
-// newWeb makes an Application with the hook in a namespace of its own, and gives it a
-// program.
+// newWeb makes an Application with the hook in its own namespace, and runs a program
+// for it.
 func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Request)) (app, pod, *backend) {
 	t.Helper()
 	namespace := newNamespace(t)
@@ -114,7 +113,7 @@ func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Re
 	return a, p, b
 }
 
-// mustKeep fails unless the Application has all that it had.
+// mustKeep fails unless the Application still has all its objects.
 func (a app) mustKeep(t *testing.T, at *kit.Plane) {
 	t.Helper()
 	left := a.objects(t, at)
@@ -126,7 +125,7 @@ func (a app) mustKeep(t *testing.T, at *kit.Plane) {
 }
 
 // checkPatience fails if an agent has deleted anything in a namespace before the
-// Application began to confirm. The API servers have the clock of the test.
+// Application began to confirm. The API servers use the clock of the test.
 func checkPatience(t *testing.T, m kit.Mark, namespace string, said time.Time) {
 	t.Helper()
 	deleted := 0
@@ -144,8 +143,8 @@ func checkPatience(t *testing.T, m kit.Mark, namespace string, said time.Time) {
 	}
 }
 
-// An Application that is deleted is asked to shut down first, once, and nothing of it
-// is deleted before it says that it has.
+// A deleted Application is first asked to shut down, once. None of its objects is
+// deleted before it confirms.
 func TestShutdownConfirmed(t *testing.T) {
 	t.Parallel()
 	begin := env.hub.Mark(t)
@@ -177,8 +176,8 @@ func TestShutdownConfirmed(t *testing.T) {
 	}
 }
 
-// How a shutdown ends that is not confirmed, by what the program does, what the
-// Application says of it, and what happens then.
+// How an unconfirmed shutdown ends, by the program's behaviour and the Application's
+// strategy, and what the status reports.
 func TestShutdownNotConfirmed(t *testing.T) {
 	t.Parallel()
 	late := func(t *testing.T, _ app, p pod, _ *backend) {
@@ -189,12 +188,12 @@ func TestShutdownNotConfirmed(t *testing.T) {
 	for name, row := range map[string]struct {
 		does   func(http.ResponseWriter, *http.Request)
 		wishes wishes
-		// least is how often it is asked; says is in the status when it is given up,
-		// which it is unless that is empty.
+		// least is the smallest number of requests; says is in the status after the
+		// last attempt, which happens unless it is empty.
 		least int
 		says  string
 		then  func(t *testing.T, a app, p pod, b *backend)
-		// left is what stays of it in the end.
+		// left has the objects that remain at the end.
 		left []string
 	}{
 		"it hears and says nothing; the token comes late": {does: heard, least: 1, says: "not confirmed within 1s", then: late},
@@ -259,7 +258,7 @@ func TestShutdownNotConfirmed(t *testing.T) {
 	}
 }
 
-// Where there is no workload any more, there is nobody to wait for.
+// Without a workload, the deletion does not wait.
 func TestShutdownOfNothing(t *testing.T) {
 	t.Parallel()
 	a, _, _ := newWeb(t, wishes{"shutdown-grace-time": "1s", "shutdown-retry-count": "100"}, hangs)
@@ -269,8 +268,8 @@ func TestShutdownOfNothing(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// Nobody but a Service of the Application itself is asked: not one of that name that
-// is somebody else's, nor one that leads out of the cluster.
+// Only a Service of the Application itself is called: neither another client's Service
+// of that name, nor one that leads out of the cluster.
 func TestShutdownOfOthers(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

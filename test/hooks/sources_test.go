@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// templates is a server of templates and archives, which counts who asks.
+// templates is a server of templates and archives, which counts its requests.
 type templates struct {
 	*httptest.Server
 
@@ -32,7 +32,6 @@ func newTemplates() *templates {
 	return s
 }
 
-// ServeHTTP implements http.Handler.
 func (s *templates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +41,7 @@ func (s *templates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_, _ = w.Write(file) // whoever has gone needs no answer
+	_, _ = w.Write(file) // a client that has gone needs no answer
 }
 
 func (s *templates) put(path string, file []byte) {
@@ -57,7 +56,7 @@ func (s *templates) count(path string) int {
 	return s.asked[path]
 }
 
-// strictWorld is a cluster of its own, in strict mode and with URL sources.
+// strictWorld is a cluster for one test, in strict mode and with URL sources.
 type strictWorld struct {
 	plane        *kit.Plane
 	installation *installation.Installation
@@ -73,7 +72,7 @@ func newStrictWorld(t *testing.T, from *templates) *strictWorld {
 	installed, err := installation.InstallWith(t.Context(), c.Cluster, installation.Options{
 		Overlay:     "url-sources",
 		WebhookArgs: []string{"--require-service-account", "--url-sources"},
-		AgentArgs:   []string{"--require-service-account", "--leader-elect=false", "--url-source-hosts=" + host, "--url-source-private-ranges=127.0.0.0/8"},
+		AgentArgs:   []string{"--require-service-account", "--leader-elect=false", "--url-source-hosts=" + host, "--url-source-private-cidrs=127.0.0.0/8"},
 	}, os.Stderr)
 	kit.Must(t, err)
 	t.Cleanup(func() {
@@ -89,19 +88,19 @@ func newStrictWorld(t *testing.T, from *templates) *strictWorld {
 	return w
 }
 
-// apply has a user give an Application a source.
+// apply creates or changes an Application with a source, as a user.
 func (w *strictWorld) apply(t *testing.T, name, key, source string) {
 	t.Helper()
 	w.plane.Apply(t, w.text(t, name, key, source))
 }
 
-// text is an Application as its user writes it.
+// text returns an Application as its user writes it.
 func (w *strictWorld) text(t *testing.T, name, key, source string) string {
 	t.Helper()
 	return kit.YAML(t, kit.Application(w.namespace, name, "", kit.Data(key, source)))
 }
 
-// get reads a field of an object, empty if there is none.
+// get reads a field of an object; it is empty without one.
 func (w *strictWorld) get(t *testing.T, name, path string) string {
 	t.Helper()
 	return w.plane.Kubectl(t, "--namespace", w.namespace, "get", "--ignore-not-found", "configmap", name, "--output", "jsonpath={"+path+"}")
@@ -119,9 +118,9 @@ func (w *strictWorld) mustHave(t *testing.T, name, path, want string) {
 
 const colourPath, statePath = ".data.colour", `.metadata.labels.krake\.dev/state`
 
-// In strict mode, and where it is asked for, what is behind a URL is fetched, once for
-// a spec, translated, and applied by the account of the Application; what is not what
-// the user has said that it is, is not.
+// In strict mode with URL sources, a URL is fetched once for each spec, translated, and
+// applied by the account of the Application. Content with another digest than the
+// user's is not applied.
 func TestURLSource(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
 	t.Parallel()
@@ -143,8 +142,8 @@ func TestURLSource(t *testing.T) {
 	}
 	checkWriter(t, begin, w.namespace)
 
-	// What it is now behind the URL is no business of the Application, nor of an agent
-	// that starts anew, which heals all the same.
+	// Later content of the URL does not affect the Application, or a restarted agent,
+	// which still repairs drift.
 	from.put("/web.yaml", []byte(template("red")))
 	kit.Must(t, w.installation.KillAgent())
 	kit.Must(t, w.installation.StartAgent(t.Context()))
@@ -162,7 +161,7 @@ func TestURLSource(t *testing.T) {
 	}
 }
 
-// checkWriter fails unless the agent has written as the account alone.
+// checkWriter fails unless the agent has written only as the account.
 func checkWriter(t *testing.T, begin kit.Mark, namespace string) {
 	t.Helper()
 	created := begin.Requests(t, func(l kit.Request) bool {
@@ -178,8 +177,7 @@ func checkWriter(t *testing.T, begin kit.Mark, namespace string) {
 	}
 }
 
-// checkDigests has an Application say the digest of an archive, which at first is not
-// that of what is there.
+// checkDigests sets the digest of an archive in an Application, at first a wrong one.
 func (w *strictWorld) checkDigests(t *testing.T, from *templates) {
 	t.Helper()
 	right := archive(t, strings.ReplaceAll(template("blue"), "settings", "pinned"))
@@ -197,7 +195,7 @@ func (w *strictWorld) checkDigests(t *testing.T, from *templates) {
 	w.mustHave(t, "pinned", colourPath, "blue")
 }
 
-// checkRefused names what is not there yet, and what must not be fetched.
+// checkRefused tries URLs without content, and URLs that must not be fetched.
 func (w *strictWorld) checkRefused(t *testing.T, from *templates) {
 	t.Helper()
 	w.apply(t, "missing-app", application.ToscaKey, from.URL+"/missing.yaml")

@@ -22,13 +22,13 @@ type spoke struct {
 	*installation.Spoke
 
 	plane *kit.Plane
-	// endpoint is where the agent serves the hooks: what is behind its Service.
+	// endpoint is the address where the agent serves the hooks, as its Service would.
 	endpoint string
 	services *services
 }
 
-// newSpoke enrols a cluster with hooks, whose Applications are in these namespaces
-// of the hub. The agent is not started.
+// newSpoke enrols a cluster with hooks for Applications in these namespaces of the hub.
+// It does not start the agent.
 func newSpoke(ctx context.Context, name string, at *kit.Plane, namespaces []string, arguments ...string) (*spoke, error) {
 	endpoint, err := cluster.FreeAddress()
 	if err != nil {
@@ -36,12 +36,12 @@ func newSpoke(ctx context.Context, name string, at *kit.Plane, namespaces []stri
 	}
 	s := &spoke{plane: at, endpoint: endpoint, services: newServices()}
 	arguments = append([]string{
-		"--leader-elect=false", // whoever is killed has a successor at once
+		"--leader-elect=false", // a killed agent is replaced at once
 		"--hooks-bind-address=" + endpoint, "--services=" + s.services.server.Listener.Addr().String(),
 	}, arguments...)
 	enrolment := installation.Enrolment{Name: name, HubNamespaces: namespaces, EnrolArgs: []string{"--hooks"}, AgentArgs: arguments}
 	if name == application.LocalCluster {
-		enrolment.AgentArgs = append(enrolment.AgentArgs, "--hooks") // what overlays/hooks has
+		enrolment.AgentArgs = append(enrolment.AgentArgs, "--hooks") // as in overlays/hooks
 	}
 	s.Spoke, err = env.installation.Enrol(ctx, at.Cluster, enrolment)
 	return s, err
@@ -69,8 +69,8 @@ func enrol(t *testing.T, name string, at *kit.Plane, namespaces []string, argume
 	return s
 }
 
-// grant lets the agent have the Secrets of hooks in a namespace of its cluster, as
-// the documentation says.
+// grant grants the agent the Secrets of hooks in a namespace of its cluster, as the
+// documentation describes.
 func (s *spoke) grant(t *testing.T, namespace string) {
 	t.Helper()
 	if s.Name == application.LocalCluster {
@@ -94,8 +94,8 @@ func (s *spoke) ready(t *testing.T) {
 	})
 }
 
-// through has a kubeconfig file of the agent lead over a detour from the next
-// start on.
+// through rewrites a kubeconfig file of the agent to lead through a proxy from the
+// agent's next start.
 func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to string) error }) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -103,7 +103,7 @@ func through(t *testing.T, file *string, way interface{ WriteKubeconfig(from, to
 	*file = path
 }
 
-// services are what an agent finds behind the Services of its cluster.
+// services stands for the Services of an agent's cluster.
 type services struct {
 	server *httptest.Server
 
@@ -118,14 +118,14 @@ func newServices() *services {
 	return s
 }
 
-// put says what is behind the Service shutdown of a namespace.
+// put sets the program behind the Service shutdown of a namespace.
 func (s *services) put(namespace string, backend http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backends["shutdown."+namespace+".svc"] = backend
 }
 
-// ServeHTTP implements http.Handler: it finds the Service by its name.
+// ServeHTTP implements http.Handler: it finds the Service by its host name.
 func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	backend.ServeHTTP(w, r)
 }
 
-// checkStrays fails if the agent has called anything but Services named shutdown,
-// in the one way there is.
+// checkStrays fails if the agent has called anything except Services named shutdown, or
+// in another way than allowed.
 func (s *services) checkStrays(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// template is one of a ConfigMap, whose value is an input, and a Service.
+// template is a template of a Service, and of a ConfigMap whose value is an input.
 func template(colour string) string {
 	return fmt.Sprintf(`
 tosca_definitions_version: tosca_simple_yaml_1_0
@@ -65,7 +65,7 @@ func alone(colour string) string {
 	return strings.Replace(template(colour), "imports: [types.yaml]\n", "", 1)
 }
 
-// translated is what such a template means.
+// translated returns the manifests that such a template means.
 func translated(colour string) []any {
 	return []any{
 		map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"colour": colour}},
@@ -95,7 +95,7 @@ func archive(t *testing.T, entry string) []byte {
 	return file.Bytes()
 }
 
-// fileOf puts what kubectl is to read into a file.
+// fileOf writes a file for kubectl.
 func fileOf(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -127,7 +127,7 @@ func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
 	}
 }
 
-// settings complains unless the ConfigMap on the cluster has this colour.
+// settings returns a complaint unless the ConfigMap on the cluster has this colour.
 func (a app) settings(t *testing.T, colour string) string {
 	t.Helper()
 	live := env.hub.App(a.Namespace, "settings").Stored(t)
@@ -137,7 +137,7 @@ func (a app) settings(t *testing.T, colour string) string {
 	return ""
 }
 
-// drift has somebody change the objects, and waits until that is undone.
+// drift changes the objects as another client, and waits until they are repaired.
 func (a app) drift(t *testing.T, colour string) {
 	t.Helper()
 	env.hub.Change(t, kit.ConfigMaps, a.Namespace, "settings", `{"data": {"colour": "wrong"}}`)
@@ -158,7 +158,7 @@ func created(t *testing.T, namespace, key, name string, content []byte) app {
 	return app{env.hub.App(namespace, "web")}
 }
 
-// trySource has the user change the source of the Application.
+// trySource changes the source of the Application, as the user.
 func (a app) trySource(t *testing.T, key string, source []byte) error {
 	t.Helper()
 	if key == application.CSARKey {
@@ -176,9 +176,9 @@ func (a app) mustRefuse(t *testing.T, what, key string, source []byte, text stri
 	}
 }
 
-// An Application that is given as an archive, by the commands of the documentation:
-// deployed, drifted, healed; another archive in its place is translated again; one
-// that is none is refused, with a text that says why, and nothing changes.
+// An Application is an archive, created by the commands of the documentation. It is
+// deployed, and its drift is repaired. Another archive in its place is translated
+// again. An invalid one is refused with its reason, and nothing changes.
 func TestCSAR(t *testing.T) {
 	t.Parallel()
 	green := archive(t, template("green"))
@@ -206,7 +206,8 @@ func TestCSAR(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// An archive that comes with the annotation at once, by a pipe; and one that is none.
+// An archive is piped into one command that also sets the annotation; an invalid one is
+// refused.
 func TestCSARAtOnce(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -228,7 +229,7 @@ func TestCSARAtOnce(t *testing.T) {
 	checkTranslated(t, app{env.hub.App(namespace, "web")}, "blue", application.CSARKey, blue)
 }
 
-// A template in the text of an Application: the same; and a manifest beside it wins.
+// The same for a template in the text of an Application; a manifest beside it wins.
 func TestTosca(t *testing.T) {
 	t.Parallel()
 	green := alone("green")
@@ -262,7 +263,7 @@ func TestTosca(t *testing.T) {
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 }
 
-// A URL is refused at creation as well, that of an archive too.
+// A URL is refused at creation as well, also that of an archive.
 func TestURLSourcesAreOff(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

@@ -27,15 +27,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// witness sees every version of every ConfigMap, Event and Secret there is while the
-// tests run, and keeps the rest that anybody can read.
+// witness records every version of every ConfigMap, Event and Secret while the tests
+// run, and all other output that users can read.
 type witness struct {
 	cancel context.CancelFunc
 	ended  context.Context
 
 	mu      sync.Mutex
-	secrets map[string]string // where a value was, by the value
-	// texts are what people can read, by where; those of objects are once for each version.
+	secrets map[string]string // the place of a value, by the value
+	// texts has the readable output by place; objects have one entry for each version.
 	texts map[string][]byte
 	logs  []string
 }
@@ -58,7 +58,7 @@ func (w *witness) watch(ctx context.Context, at *kit.Plane) {
 			UpdateFunc: func(_, object any) { w.see(at, object) },
 		})
 		if err != nil {
-			panic(err) // of an informer that was not started
+			panic(err) // the informer was not started
 		}
 	}
 	factory.Start(w.ended.Done())
@@ -83,8 +83,8 @@ func (w *witness) see(at *kit.Plane, object any) {
 	}
 }
 
-// isSecret tells of keys of the Secrets of hooks, and of their CA, whose values
-// nobody else must know. A certificate is public.
+// isSecret reports whether a key of the Secrets of hooks, or of their CA, has a private
+// value. A certificate is public.
 func isSecret(key string) bool {
 	return slices.Contains([]string{
 		application.TokenKey(application.Complete), application.TokenKey(application.Shutdown), application.PrivateKeyKey, corev1.TLSPrivateKeyKey,
@@ -94,13 +94,12 @@ func isSecret(key string) bool {
 func jsonOf(object any) []byte {
 	text, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // of what was decoded
+		panic(err) // the value was decoded before
 	}
 	return text
 }
 
-// textOf gives a ConfigMap with what its binary data are, and what they are if they
-// are expanded.
+// textOf returns a ConfigMap with its binary data, both encoded and expanded.
 func textOf(cm *corev1.ConfigMap) []byte {
 	text := jsonOf(cm)
 	for _, value := range cm.BinaryData {
@@ -116,14 +115,14 @@ func textOf(cm *corev1.ConfigMap) []byte {
 	return text
 }
 
-// hear keeps a text.
+// hear records a text.
 func (w *witness) hear(where string, text []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.texts[where] = text
 }
 
-// ofAgent keeps what an agent says of itself, before it ends.
+// ofAgent records the output of an agent before it ends.
 func (w *witness) ofAgent(t *testing.T, s *spoke) {
 	t.Helper()
 	w.mu.Lock()
@@ -139,7 +138,7 @@ func (w *witness) ofAgent(t *testing.T, s *spoke) {
 	w.hear("metrics of the agent of "+s.Name, metrics)
 }
 
-// scrape reads metrics as somebody who may.
+// scrape reads metrics with an account that may read them.
 func scrape(ctx context.Context, at *kit.Plane, url string) ([]byte, error) {
 	for _, arguments := range [][]string{
 		{"create", "serviceaccount", "reader", "--namespace=default"},
@@ -158,7 +157,7 @@ func scrape(ctx context.Context, at *kit.Plane, url string) ([]byte, error) {
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it signs for itself
 	}}
 	var last error
-	for range 50 { // that somebody may not may be remembered for a while
+	for range 50 { // a refusal may be cached for a while
 		text, err := fetch(ctx, client, url, strings.TrimSpace(token))
 		if err == nil {
 			return text, nil
@@ -187,7 +186,7 @@ func fetch(ctx context.Context, client *http.Client, url, token string) ([]byte,
 	return text, err
 }
 
-// find gives where something is told that must not be.
+// find returns the places with a private value.
 func (w *witness) find() (leaks []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,8 +203,8 @@ func (w *witness) find() (leaks []string) {
 	return slices.Compact(leaks)
 }
 
-// needlesOf gives what to look for to find a value: a token, the lines of a key, and
-// what a Secret's data have in their place.
+// needlesOf returns the texts that reveal a value: a token, the lines of a key, and
+// their encoded forms in a Secret.
 func needlesOf(value string) [][]byte {
 	const enough = 40
 	var needles [][]byte
@@ -219,14 +218,14 @@ func needlesOf(value string) [][]byte {
 	for n := 0; len(encoded) >= enough; n++ {
 		piece := encoded[:min(len(encoded), 60)]
 		encoded = encoded[len(piece):]
-		if !pem || n > 0 { // the first piece of every key is the same
+		if !pem || n > 0 { // all keys begin with the same piece
 			needles = append(needles, []byte(piece))
 		}
 	}
 	return needles
 }
 
-// collect reads logs and metrics of whoever runs still.
+// collect reads logs and metrics of the running programs.
 func (w *witness) collect(ctx context.Context) error {
 	var failures []error
 	urls := map[string]string{}
@@ -249,8 +248,8 @@ func (w *witness) collect(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// checkCanaries fails if any token or key of this run is told anywhere. It says how
-// much was looked at: a look at nothing finds nothing.
+// checkCanaries fails if any readable text has a token or key of this run. It logs how
+// many texts it searched.
 func checkCanaries(ctx context.Context) error {
 	if err := env.witness.collect(ctx); err != nil {
 		return fmt.Errorf("look for tokens and keys: %w", err)
@@ -270,14 +269,13 @@ func checkCanaries(ctx context.Context) error {
 	return nil
 }
 
-// The look at the end of this run finds a token wherever one may be, and a key: each
-// is planted once. (That nothing is found there is checked when all tests have run,
-// for all that they did.)
+// The final search finds a planted token in each place, and a planted key. (That it
+// finds nothing else is checked after all tests.)
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	random := func(n int) string {
 		var value [64]byte
-		rand.Read(value[:]) // never fails, as of its documentation
+		rand.Read(value[:]) // never fails, by its documentation
 		return base64.RawURLEncoding.EncodeToString(value[:n])
 	}
 	token, key := random(32), "-----BEGIN PRIVATE KEY-----\n"+random(48)+"\n"+random(48)+"\n"+random(39)+"\n-----END PRIVATE KEY-----\n"

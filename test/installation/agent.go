@@ -13,17 +13,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// agent is one process of the agent of the local cluster. Which of several acts,
-// the Lease decides.
+// agent is one process of the local cluster's agent. A Lease decides which of several
+// acts.
 type agent struct {
 	name       string
 	metrics    string
 	credential string
-	command    *command // nil while it is down
+	command    *command // nil while it is stopped
 }
 
-// StartAgent starts the agents that are down, all at once, and waits until they
-// are ready. Each has a token of its own.
+// StartAgent starts the stopped agents, all at once, and waits until they are ready.
+// Each has its own token.
 func (i *Installation) StartAgent(ctx context.Context) error {
 	var started []*agent
 	for _, a := range i.agents {
@@ -54,6 +54,11 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 	kubeconfig := filepath.Join(i.dir, a.name+".kubeconfig")
 	if err := i.cluster.WriteKubeconfig(kubeconfig, application.LocalCluster, token); err != nil {
 		return err
+	}
+	if rewire := i.options.Rewire; rewire != nil {
+		if err := rewire(kubeconfig); err != nil {
+			return err
+		}
 	}
 	metrics, err := cluster.FreeAddress()
 	if err != nil {
@@ -87,7 +92,7 @@ func (i *Installation) endAgents(indices []int, end func(*cluster.Process) error
 	return errors.Join(failures...)
 }
 
-// AgentProcess is the agent of this index, nil while it is down.
+// AgentProcess returns the agent of this index, nil while it is stopped.
 func (i *Installation) AgentProcess(index int) *cluster.Process {
 	if command := i.agents[index].command; command != nil {
 		return command.process
@@ -95,17 +100,17 @@ func (i *Installation) AgentProcess(index int) *cluster.Process {
 	return nil
 }
 
-// AgentCredential is by what the audit log tells the agent of this index from
-// the others, which are the same user: the ID of its token, in the user's extra
-// authentication.kubernetes.io/credential-id. Each start gives it another one.
+// AgentCredential identifies the agent of this index in the audit log, because all
+// agents are the same user. It is the ID of its token, in the user's extra
+// authentication.kubernetes.io/credential-id, and changes with each start.
 func (i *Installation) AgentCredential(index int) string { return i.agents[index].credential }
 
-// AgentMetrics is where the first agent serves its metrics.
+// AgentMetrics returns the address of the first agent's metrics.
 func (i *Installation) AgentMetrics() string { return i.agents[0].metrics }
 
-// RunAgent starts one more agent, as a process of that name, and does not wait
-// for it. It connects as the kubeconfig says, serves no metrics, and does not ask
-// for the Lease: when it is killed its successor begins at once.
+// RunAgent starts one more agent, as a process of that name, and does not wait for it.
+// It connects as the kubeconfig says, serves no metrics, and uses no Lease: if it is
+// killed, its successor acts at once.
 func (i *Installation) RunAgent(name, kubeconfig string, arguments ...string) (*cluster.Process, error) {
 	c, err := i.start("agent", name, append(
 		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false"}, arguments...)...)
@@ -115,14 +120,14 @@ func (i *Installation) RunAgent(name, kubeconfig string, arguments ...string) (*
 	return c.process, nil
 }
 
-// AgentKubeconfig writes a file by which the agent of a cluster connects. Of a
-// cluster that is not the local one, the ServiceAccount must exist.
+// AgentKubeconfig writes a kubeconfig file for the agent of a cluster. For another
+// cluster than the local one, the ServiceAccount must exist.
 func (i *Installation) AgentKubeconfig(ctx context.Context, name string) (string, error) {
 	return i.kubeconfig(ctx, application.AgentsNamespace, name)
 }
 
-// CredentialOf is the name that the API server has for a token in its audit log: "JTI=" and
-// its ID.
+// CredentialOf returns the name of a token in the API server's audit log: "JTI=" and its
+// ID.
 func CredentialOf(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

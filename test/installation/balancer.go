@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// balancer is the webhook's Service: a test cluster has no kube-proxy. It gives
-// new connections to the replicas in rotation, in turn; a connection stays with
-// its replica. While there is none in rotation, connections are refused.
+// balancer is the webhook's Service, because a test cluster has no kube-proxy. It
+// distributes new connections to the replicas in rotation, in turn; a connection stays
+// with its replica. Without a replica in rotation, it refuses connections.
 type balancer struct {
 	port int
 	// accepted counts connections.
@@ -29,15 +29,14 @@ type balancer struct {
 	// resetting: connections are accepted, and reset at once.
 	resetting bool
 	listener  net.Listener // nil while connections are refused
-	// gate is closed while bytes are passed on; as long as it is open, whoever
-	// has sent something waits for ever.
+	// gate is closed while bytes are passed on; while it is open, all traffic waits.
 	gate        chan struct{}
 	connections map[net.Conn]struct{}
 }
 
-// startBalancer finds a port. It is none of those that the system gives to
-// whoever asks for any: one that refuses connections is not listened at, and
-// must be free when it is wanted again.
+// startBalancer chooses a port outside the range that the system assigns. While the
+// balancer refuses connections, it does not listen, and the port must still be free
+// later.
 func startBalancer() (*balancer, error) {
 	const first, last, tries = 20000, 30000, 50
 	b := &balancer{gate: make(chan struct{}), connections: map[net.Conn]struct{}{}}
@@ -56,7 +55,7 @@ func startBalancer() (*balancer, error) {
 
 func (b *balancer) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)) }
 
-// add takes a replica into rotation.
+// add adds a replica to the rotation.
 func (b *balancer) add(address string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +63,7 @@ func (b *balancer) add(address string) error {
 	return b.settleLocked()
 }
 
-// remove takes a replica out of rotation. Its connections are its own to close.
+// remove removes a replica from the rotation. The replica closes its own connections.
 func (b *balancer) remove(address string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +71,7 @@ func (b *balancer) remove(address string) error {
 	return b.settleLocked()
 }
 
-// refuse refuses new connections, and ends those that there are.
+// refuse refuses new connections, and ends existing ones.
 func (b *balancer) refuse() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,8 +80,7 @@ func (b *balancer) refuse() error {
 	return b.settleLocked()
 }
 
-// hang accepts connections and lets everybody wait, those that are connected
-// already too.
+// hang accepts connections and never answers, also on existing ones.
 func (b *balancer) hang() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,8 +90,8 @@ func (b *balancer) hang() error {
 	return b.settleLocked()
 }
 
-// reset resets new connections, and ends those that there are. Other than with
-// refuse, who tries is counted.
+// reset resets new connections, and ends existing ones. Unlike refuse, it counts the
+// attempts.
 func (b *balancer) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +99,7 @@ func (b *balancer) reset() {
 	b.cutLocked()
 }
 
-// resume undoes refuse, reset and hang. What was sent in the meantime is passed on.
+// resume ends refuse, reset and hang. Bytes sent meanwhile are passed on.
 func (b *balancer) resume() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +125,7 @@ func (b *balancer) cutLocked() {
 	}
 }
 
-// settleLocked listens, or ceases to.
+// settleLocked starts or stops to listen.
 func (b *balancer) settleLocked() error {
 	open := !b.refusing && (b.hangingLocked() || len(b.rotation) > 0)
 	switch {
@@ -160,8 +158,8 @@ func (b *balancer) serve(listener net.Listener) {
 	}
 }
 
-// connect joins a connection with one to a replica. If that fails the client
-// sees its connection end: that is how a broken replica looks.
+// connect joins a connection with one to a replica. If that fails, it closes the
+// client's connection, as a broken replica would.
 func (b *balancer) connect(client net.Conn) {
 	if !b.track(client) {
 		return
@@ -186,7 +184,7 @@ func (b *balancer) connect(client net.Conn) {
 	both.Wait()
 }
 
-// choose gives the replica whose turn it is, or nothing.
+// choose returns the next replica in turn, or the empty string.
 func (b *balancer) choose() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +195,8 @@ func (b *balancer) choose() string {
 	return b.rotation[b.next%len(b.rotation)]
 }
 
-// copy passes on what comes from one side until it ends, and then says so.
+// copy copies bytes from one side until its end, and then closes the other side for
+// writing.
 func (b *balancer) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -229,14 +228,14 @@ func (b *balancer) pass() {
 	<-gate
 }
 
-// track remembers a connection, to end it; one that comes just when connections
-// begin to be refused is ended at once.
+// track records a connection, so that it can be ended. While connections are refused,
+// it ends the connection at once.
 func (b *balancer) track(connection net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusing || b.resetting {
 		if tcp, ok := connection.(*net.TCPConn); ok && b.resetting {
-			_ = tcp.SetLinger(0) // or else it ends as if all had been said
+			_ = tcp.SetLinger(0) // without it, the end would look regular
 		}
 		connection.Close()
 		return false

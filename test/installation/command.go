@@ -18,13 +18,13 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// command is one of our commands as a process.
+// command is one of the product's commands as a process.
 type command struct {
 	process *cluster.Process
 	health  string
 }
 
-// Logs are the files that webhooks and agents, and what carries out Habitats, log to.
+// Logs returns the log files of webhooks, agents and Habitat controllers.
 func (i *Installation) Logs() []string {
 	var logs []string
 	for _, r := range i.replicas {
@@ -39,11 +39,11 @@ func (i *Installation) Logs() []string {
 	return logs
 }
 
-// LogFiles are [Installation.Logs], as [Pods.LogFiles] are those of Pods.
+// LogFiles returns [Installation.Logs], as [Pods.LogFiles] does for Pods.
 func (i *Installation) LogFiles(context.Context) ([]string, error) { return i.Logs(), nil }
 
-// MetricsURLs are where webhooks and the first agent serve their metrics, by
-// certificates that nobody has signed.
+// MetricsURLs returns the addresses of the metrics of webhooks and the first agent,
+// which have self-signed certificates.
 func (i *Installation) MetricsURLs(context.Context) ([]string, error) {
 	return append(i.Metrics(), "https://"+i.AgentMetrics()+"/metrics"), nil
 }
@@ -56,7 +56,7 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 	}
 	arguments = append(arguments, "--health-probe-bind-address", health)
 	child := exec.Command(filepath.Join(i.dir, program), arguments...)
-	child.Env = append(os.Environ(), "GOMEMLIMIT=200MiB") // as the shipped Deployments have it
+	child.Env = append(os.Environ(), "GOMEMLIMIT=200MiB") // as in the shipped Deployments
 	process, err := i.cluster.Run(name, child)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *command) waitReady(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	text, _ := os.ReadFile(c.process.Log()) // later lines may hide the cause by the time the test ends
+	text, _ := os.ReadFile(c.process.Log()) // at the end of the test, later lines may hide the cause
 	return fmt.Errorf("%w; its log ends with\n%s", err, text[max(0, len(text)-4<<10):])
 }
 
@@ -91,7 +91,7 @@ func (c *command) isReady(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// poll asks until the answer is yes, and gives up with the problem.
+// poll repeats done until it reports true, and ends with the problem.
 func poll(ctx context.Context, problem string, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -13,22 +13,21 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// habitatAccount is the ServiceAccount, and the Deployment, of the processes that
-// carry out Habitats.
+// habitatAccount is the ServiceAccount, and the Deployment, of the Habitat controllers.
 const habitatAccount = "krake-habitat"
 
-// habitat is one process that carries out Habitats. Which of several acts, their
-// Lease decides.
+// habitat is one process with the Habitat controllers. Their Lease decides which of
+// several acts.
 type habitat struct {
 	name       string
 	metrics    string
 	credential string
-	command    *command // nil while it is down
+	command    *command // nil while it is stopped
 }
 
-// StartHabitat starts the processes that carry out Habitats and are down, all at
-// once, and waits until they are ready. Each has a token of its own, and the flags
-// of the Deployment that was applied.
+// StartHabitat starts the stopped processes with the Habitat controllers, all at once,
+// and waits until they are ready. Each has its own token, and the flags of the applied
+// Deployment.
 func (i *Installation) StartHabitat(ctx context.Context) error {
 	var started []*habitat
 	for _, h := range i.habitats {
@@ -69,8 +68,8 @@ func (i *Installation) startHabitat(ctx context.Context, h *habitat) error {
 	return err
 }
 
-// habitatCommand starts a process with the flags of the Deployment, but for those
-// that are given anew.
+// habitatCommand starts a process with the flags of the Deployment, except those that
+// are replaced.
 func (i *Installation) habitatCommand(ctx context.Context, name, kubeconfig string, more ...string) (*command, error) {
 	text, err := i.kubectl(ctx, "get", "deployment", habitatAccount, "--namespace", application.SystemNamespace,
 		"--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
@@ -86,7 +85,8 @@ func (i *Installation) habitatCommand(ctx context.Context, name, kubeconfig stri
 	return i.start("agent", name, slices.Concat(arguments, []string{"--kubeconfig", kubeconfig}, more)...)
 }
 
-// isReplaced tells of a flag that others give anew: a list would be added to.
+// isReplaced reports whether others have the flag of an argument: a list would be added
+// to.
 func isReplaced(argument string, others []string) bool {
 	name, _, _ := strings.Cut(argument, "=")
 	return slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(other, name+"=") })
@@ -114,12 +114,12 @@ func (i *Installation) endHabitats(indices []int, end func(*cluster.Process) err
 	return errors.Join(failures...)
 }
 
-// HabitatCredential is by what the audit log tells the process of this index from
-// the others, as [Installation.AgentCredential] does.
+// HabitatCredential identifies the process of this index in the audit log, as
+// [Installation.AgentCredential] does.
 func (i *Installation) HabitatCredential(index int) string { return i.habitats[index].credential }
 
-// HabitatMetrics are where the processes that run serve their metrics, by
-// certificates that nobody has signed.
+// HabitatMetrics returns the addresses of the running processes' metrics, which have
+// self-signed certificates.
 func (i *Installation) HabitatMetrics() []string {
 	var urls []string
 	for _, h := range i.habitats {
@@ -130,24 +130,23 @@ func (i *Installation) HabitatMetrics() []string {
 	return urls
 }
 
-// HabitatKubeconfig writes a file by which a process that carries out Habitats connects.
+// HabitatKubeconfig writes a kubeconfig file for a process with the Habitat controllers.
 func (i *Installation) HabitatKubeconfig(ctx context.Context) (string, error) {
 	return i.kubeconfig(ctx, application.SystemNamespace, habitatAccount)
 }
 
-// HabitatProcess is one that [Installation.RunHabitat] has started.
+// HabitatProcess is a process of [Installation.RunHabitat].
 type HabitatProcess struct{ command *command }
 
-// WaitReady waits until the process says that it is ready.
+// WaitReady waits until the process reports that it is ready.
 func (p HabitatProcess) WaitReady(ctx context.Context) error { return p.command.waitReady(ctx) }
 
-// Process is the process itself.
+// Process returns the process.
 func (p HabitatProcess) Process() *cluster.Process { return p.command.process }
 
-// RunHabitat starts one more process that carries out Habitats, as one of that
-// name, and does not wait for it. It connects as the kubeconfig says, serves no
-// metrics, and does not ask for the Lease: when it is killed its successor begins at
-// once.
+// RunHabitat starts one more process with the Habitat controllers, under that name, and
+// does not wait for it. It connects as the kubeconfig says, serves no metrics, and uses
+// no Lease: if it is killed, its successor acts at once.
 func (i *Installation) RunHabitat(ctx context.Context, name, kubeconfig string, arguments ...string) (HabitatProcess, error) {
 	arguments = append([]string{"--metrics-bind-address=0", "--leader-elect=false"}, arguments...)
 	command, err := i.habitatCommand(ctx, name, kubeconfig, arguments...)

@@ -1,7 +1,7 @@
-// Package installation installs webhook and agent into a test cluster as users
-// do, from the files in manifests/ by kubectl, and runs the two commands as
-// processes beside it. Each uses a token of its own ServiceAccount, so that the
-// shipped RBAC is what is tested.
+// Package installation installs webhook and agent into a test cluster as users do, with
+// kubectl from the files in manifests/. It runs the two commands as processes beside
+// the cluster. Each uses a token of its own ServiceAccount, so that the tests use the
+// shipped RBAC.
 package installation
 
 import (
@@ -27,45 +27,47 @@ type Installation struct {
 	log     io.Writer
 	// dir has the programs, the manifests and the kubeconfig files.
 	dir string
-	// root is the checkout that the programs are built from.
+	// root is the checkout with the source of the programs.
 	root string
 
 	options  Options
 	agents   []*agent
 	habitats []*habitat
 	replicas []*replica
-	// balancer is where the API server calls the webhook.
+	// balancer is the address at which the API server calls the webhook.
 	balancer *balancer
-	// enrolling: one cluster after the other.
+	// enrolling lets one cluster enrol at a time.
 	enrolling sync.Mutex
 }
 
-// Options are how an installation is to be. The zero value is the usual one.
+// Options configure an installation. The zero value is the usual one.
 type Options struct {
 	Replicas    int      // of the webhook; one if not set
 	Agents      int      // of the local cluster; one if not set
 	WebhookArgs []string // added to the flags of the webhook
 	AgentArgs   []string // added to the flags of the agent
-	Habitats    int      // processes that carry out Habitats; the overlay must have them
+	Habitats    int      // processes with the Habitat controllers; the overlay must have them
 	HabitatArgs []string // added to their flags
-	// Hub: webhook and policies alone. The agents are those of other clusters.
+	// Hub: only webhook and policies. The agents belong to other clusters.
 	Hub bool
-	// Overlay is that of manifests/overlays which a cluster with an agent of its own
-	// is installed from; overlays/e2e if not set. Flags are not taken from it, but
-	// for those of what carries out Habitats.
+	// Overlay is the folder of manifests/overlays for a cluster with its own agent; by
+	// default overlays/e2e. Its flags are not used, except those of the Habitat
+	// controllers.
 	Overlay string
-	// AgentProgram is the package of a program that takes the place of the agent's.
+	// AgentProgram is the package of a program that replaces the agent's.
 	AgentProgram string
+	// Rewire changes the kubeconfig file of an agent before its start, such as to a proxy.
+	Rewire func(kubeconfig string) error
 }
 
-// Install builds the two commands, applies the manifests, and starts webhook
-// and agent. It returns when both are ready and the API server calls the
-// webhook. What it does is told to log.
+// Install builds the two commands, applies the manifests, and starts webhook and agent.
+// It returns when both are ready and the API server calls the webhook. It logs its
+// steps.
 func Install(ctx context.Context, in *cluster.Cluster, log io.Writer) (*Installation, error) {
 	return InstallWith(ctx, in, Options{}, log)
 }
 
-// InstallWith is [Install], with options.
+// InstallWith is [Install] with options.
 func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log io.Writer) (*Installation, error) {
 	balancer, err := startBalancer()
 	if err != nil {
@@ -119,7 +121,7 @@ func (i *Installation) build(ctx context.Context) error {
 		return err
 	}
 	agent := filepath.Join(i.dir, "agent")
-	if err := os.Remove(agent); err != nil { // it may be a link to the one that all share
+	if err := os.Remove(agent); err != nil { // it may be a link to the shared one
 		return err
 	}
 	return i.compile(ctx, agent, i.options.AgentProgram)
@@ -128,8 +130,8 @@ func (i *Installation) build(ctx context.Context) error {
 // programsVariable names a folder with the commands of this checkout, already built.
 const programsVariable = "KRAKE_TEST_PROGRAMS"
 
-// BuildPrograms builds the commands of this checkout into a folder, and returns the
-// environment by which installations take them from there instead of building them.
+// BuildPrograms builds the commands of this checkout into a folder. It returns the
+// environment with which installations use them instead of building them.
 func BuildPrograms(ctx context.Context, folder string, log io.Writer) (variable string, err error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
@@ -139,7 +141,7 @@ func BuildPrograms(ctx context.Context, folder string, log io.Writer) (variable 
 	return programsVariable + "=" + folder, i.compile(ctx, folder+string(filepath.Separator), commands)
 }
 
-// commands are the packages of the commands.
+// commands selects the packages of the commands.
 const commands = "./cmd/..."
 
 // programs puts the commands into the folder of the installation.
@@ -173,9 +175,8 @@ func (i *Installation) compile(ctx context.Context, to, what string) error {
 	return output(build, i.log)
 }
 
-// Look looks at every source that the commands are built from. A test has to,
-// for go test takes a cached result unless a file changed that a test has looked
-// at, and go build, which does, is another program.
+// Look reads every source of the commands. go test reuses a cached result unless a file
+// changed that the test has read, and go build reads them in another process.
 func (i *Installation) Look() error {
 	for _, folder := range []string{"cmd", "internal", "pkg"} {
 		err := filepath.WalkDir(filepath.Join(i.root, folder), func(path string, _ fs.DirEntry, err error) error {
@@ -191,8 +192,8 @@ func (i *Installation) Look() error {
 	return nil
 }
 
-// moduleRoot finds this module by its name: a caller from test/bench is in another one,
-// which has it beside itself.
+// moduleRoot finds this module by its name, because a caller in test/bench is in
+// another module.
 func moduleRoot(ctx context.Context) (string, error) {
 	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/krake-observer/krake-observer").Output()
 	if err != nil {
@@ -201,8 +202,8 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Apply writes the embedded manifests to a folder, adds the port, and hands
-// them to kubectl. To do so again restores what was changed or deleted.
+// Apply writes the embedded manifests to a folder, adds the port, and applies them with
+// kubectl. A second call restores changed and deleted objects.
 func (i *Installation) Apply(ctx context.Context) error { return i.apply(ctx, i.overlay()) }
 
 func (i *Installation) apply(ctx context.Context, what string) error {
@@ -231,8 +232,8 @@ patches:
 	return output(i.kubectl(ctx, "apply", "-k", overlay), i.log)
 }
 
-// overlay is what the cluster is installed from. A hub has the patches of
-// overlays/e2e from [Installation.Apply] alone.
+// overlay returns the overlay of the cluster. A hub has the patches of overlays/e2e
+// only from [Installation.Apply].
 func (i *Installation) overlay() string {
 	if i.options.Hub {
 		return "hub"
@@ -240,10 +241,10 @@ func (i *Installation) overlay() string {
 	return i.local()
 }
 
-// local is what a cluster with an agent of its own is installed from.
+// local returns the overlay of a cluster with its own agent.
 func (i *Installation) local() string { return cmp.Or(i.options.Overlay, "e2e") }
 
-// Manifests is the folder with the shipped files.
+// Manifests returns the folder with the shipped files.
 func (i *Installation) Manifests() string { return filepath.Join(i.dir, "manifests") }
 
 func extract(folder string) error {
@@ -263,7 +264,7 @@ func extract(folder string) error {
 	})
 }
 
-// kubeconfig writes a file that authenticates as a ServiceAccount.
+// kubeconfig writes a kubeconfig file for a ServiceAccount.
 func (i *Installation) kubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	token, err := i.token(ctx, namespace, account)
 	if err != nil {
@@ -295,7 +296,7 @@ func kubectl(ctx context.Context, in *cluster.Cluster, arguments ...string) *exe
 	return exec.CommandContext(ctx, in.Kubectl(), arguments...)
 }
 
-// output runs a command and shows what it said only if it failed.
+// output runs a command, and logs its output only if it fails.
 func output(command *exec.Cmd, log io.Writer) error {
 	text, err := command.CombinedOutput()
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// Pods are webhook and agent as users run them: in Pods, installed by what
-// manifests/render prints for manifests/overlays/default with an image that the nodes
-// have. It is for clusters with a kubelet.
+// Pods are webhook and agent as users run them: in Pods, from the output of
+// manifests/render for manifests/overlays/default, with an image that the nodes have.
+// They need a cluster with a kubelet.
 type Pods struct {
 	image string
-	// beside has what is no Pod: the folder, the log, and agents of [Pods.RunAgent].
+	// beside has everything that is no Pod: the folder, the log, and agents of
+	// [Pods.RunAgent].
 	beside *Installation
 }
 
-// Deployment is one of those of the installation.
+// Deployment is a Deployment of the installation.
 type Deployment struct{ Namespace, Name string }
 
 // The Deployments of the installation.
@@ -34,14 +35,15 @@ var (
 	AgentDeployment   = Deployment{application.AgentsNamespace, "krake-agent"}
 )
 
-// selector finds the Pods of a Deployment, and its namespace.
+// selector returns the flags of kubectl that select the Pods of a Deployment, and its
+// namespace.
 func (d Deployment) selector() []string {
 	return []string{"--namespace", d.Namespace, "--selector", "app.kubernetes.io/name=" + d.Name}
 }
 
-// InstallPods applies the manifests with an image, as NAME:TAG or NAME@DIGEST, and
-// returns when all Pods are ready and the API server calls the webhook. What it does
-// is told to log.
+// InstallPods applies the manifests with an image, as NAME:TAG or NAME@DIGEST. It
+// returns when all Pods are ready and the API server calls the webhook. It logs its
+// steps.
 func InstallPods(ctx context.Context, in *cluster.Cluster, image string, log io.Writer) (*Pods, error) {
 	p := &Pods{
 		image:  image,
@@ -78,8 +80,8 @@ func (p *Pods) build(ctx context.Context) error {
 	return p.beside.compile(ctx, p.beside.dir+string(filepath.Separator), "./cmd/agent")
 }
 
-// apply applies the manifests. Where they are applied already, the Pods are made anew:
-// behind the same name there may be another image.
+// apply applies the manifests. It replaces existing Pods, because the image of the same
+// name may have changed.
 func (p *Pods) apply(ctx context.Context) error {
 	file := filepath.Join(p.beside.dir, "install.yaml")
 	render := exec.CommandContext(ctx, "go", "run", "./manifests/render", "--image", p.image)
@@ -98,7 +100,7 @@ func (p *Pods) apply(ctx context.Context) error {
 	return errors.Join(p.Restart(ctx, WebhookDeployment), p.Restart(ctx, AgentDeployment))
 }
 
-// withStderr adds what a command has said.
+// withStderr adds a command's stderr to its error.
 func withStderr(err error) error {
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return fmt.Errorf("%w\n%s", err, exit.Stderr)
@@ -106,13 +108,13 @@ func withStderr(err error) error {
 	return err
 }
 
-// Restart replaces the Pods of a Deployment, one after the other, as kubectl rollout
-// restart does, and does not wait for it.
+// Restart replaces the Pods of a Deployment one after the other, as kubectl rollout
+// restart does, and does not wait.
 func (p *Pods) Restart(ctx context.Context, d Deployment) error {
 	return output(p.kubectl(ctx, "rollout", "restart", "deployment/"+d.Name, "--namespace", d.Namespace), p.beside.log)
 }
 
-// WaitRolledOut waits until all Pods of a Deployment are as it has them, and ready.
+// WaitRolledOut waits until all Pods of a Deployment are current, and ready.
 func (p *Pods) WaitRolledOut(ctx context.Context, d Deployment) error {
 	return output(p.kubectl(ctx, "rollout", "status", "deployment/"+d.Name, "--namespace", d.Namespace, "--timeout", rolloutTimeout), p.beside.log)
 }
@@ -124,7 +126,7 @@ func (d Deployment) rolledOut(p *Pods) func(context.Context) error {
 	return func(ctx context.Context) error { return p.WaitRolledOut(ctx, d) }
 }
 
-// describe shows what there is to know of Pods that do not come to be ready.
+// describe shows the state of Pods that do not become ready.
 func (p *Pods) describe(ctx context.Context) error {
 	var failures []error
 	for _, d := range []Deployment{WebhookDeployment, AgentDeployment} {
@@ -135,7 +137,7 @@ func (p *Pods) describe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Names are the Pods of a Deployment, but for those that are being deleted.
+// Names returns the Pods of a Deployment, except those that are being deleted.
 func (p *Pods) Names(ctx context.Context, d Deployment) ([]string, error) {
 	text, err := p.kubectl(ctx, append([]string{"get", "pods", "--output",
 		`jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.deletionTimestamp}{"\n"}{end}`}, d.selector()...)...).Output()
@@ -151,8 +153,8 @@ func (p *Pods) Names(ctx context.Context, d Deployment) ([]string, error) {
 	return names, nil
 }
 
-// StopAgent has the Deployment of the agent be without Pods, and returns when they are
-// gone. Which of them: there is no saying.
+// StopAgent scales the agent's Deployment to zero, and returns when the Pods are gone.
+// It cannot select single Pods.
 func (p *Pods) StopAgent(indices ...int) error {
 	if len(indices) > 0 {
 		return fmt.Errorf("stop agents %v: in Pods there is but one Deployment of all: name none", indices)
@@ -160,7 +162,7 @@ func (p *Pods) StopAgent(indices ...int) error {
 	return p.Stop(AgentDeployment)
 }
 
-// Stop has a Deployment be without Pods, and returns when they are gone.
+// Stop scales a Deployment to zero, and returns when the Pods are gone.
 func (p *Pods) Stop(d Deployment) error {
 	return errors.Join(p.scale(d, "0"), output(kubectlNow(p.beside.cluster, append([]string{
 		"wait", "pods", "--for=delete", "--timeout", rolloutTimeout}, d.selector()...)...), p.beside.log))
@@ -169,7 +171,7 @@ func (p *Pods) Stop(d Deployment) error {
 // StartAgent undoes [Pods.StopAgent], and waits until the agents are ready.
 func (p *Pods) StartAgent(ctx context.Context) error { return p.Start(ctx, AgentDeployment) }
 
-// Start gives a Deployment as many Pods as the manifests have, and waits until they are
+// Start scales a Deployment to the replicas of the manifests, and waits until they are
 // ready.
 func (p *Pods) Start(ctx context.Context, d Deployment) error {
 	if err := p.scale(d, "2"); err != nil {
@@ -182,13 +184,13 @@ func (p *Pods) scale(d Deployment, replicas string) error {
 	return output(kubectlNow(p.beside.cluster, "scale", "deployment/"+d.Name, "--namespace", d.Namespace, "--replicas", replicas), p.beside.log)
 }
 
-// Image is what the Pods run.
+// Image returns the image of the Pods.
 func (p *Pods) Image() string { return p.image }
 
-// Look looks at every source, as [Installation.Look] does: the image is made of them.
+// Look reads every source, as [Installation.Look] does: the image is built from them.
 func (p *Pods) Look() error { return p.beside.Look() }
 
-// AgentKubeconfig writes a file by which an agent beside the Pods connects.
+// AgentKubeconfig writes a kubeconfig file for an agent beside the Pods.
 func (p *Pods) AgentKubeconfig(ctx context.Context, name string) (string, error) {
 	return p.beside.AgentKubeconfig(ctx, name)
 }
@@ -199,8 +201,8 @@ func (p *Pods) RunAgent(name, kubeconfig string, arguments ...string) (*cluster.
 	return p.beside.RunAgent(name, kubeconfig, arguments...)
 }
 
-// LogFiles writes the logs of the Pods that there are into files. Those of Pods that
-// are gone are gone with them.
+// LogFiles writes the logs of the existing Pods into files. The logs of deleted Pods
+// are lost.
 func (p *Pods) LogFiles(ctx context.Context) ([]string, error) {
 	var files []string
 	for _, d := range []Deployment{WebhookDeployment, AgentDeployment} {
@@ -223,8 +225,8 @@ func (p *Pods) LogFiles(ctx context.Context) ([]string, error) {
 	return files, nil
 }
 
-// MetricsURLs are where the Pods serve their metrics, each by a port of this machine, as
-// long as the context lasts.
+// MetricsURLs returns the addresses of the Pods' metrics, each at a port of this
+// machine, while the context lasts.
 func (p *Pods) MetricsURLs(ctx context.Context) ([]string, error) {
 	var urls []string
 	for _, d := range []Deployment{WebhookDeployment, AgentDeployment} {
@@ -243,7 +245,7 @@ func (p *Pods) MetricsURLs(ctx context.Context) ([]string, error) {
 	return urls, nil
 }
 
-// Forward gives an address of this machine that leads to a port of a Pod, as long as the
+// Forward returns an address of this machine that leads to a port of a Pod, while the
 // context lasts.
 func (p *Pods) Forward(ctx context.Context, d Deployment, name, port string) (string, error) {
 	address, err := cluster.FreeAddress()
@@ -274,7 +276,7 @@ func (p *Pods) kubectl(ctx context.Context, arguments ...string) *exec.Cmd {
 	return p.beside.kubectl(ctx, arguments...)
 }
 
-// kubectlNow is a call that ends by itself, or with the cluster.
+// kubectlNow is a call that ends when it is done, or with the cluster.
 func kubectlNow(in *cluster.Cluster, arguments ...string) *exec.Cmd {
 	return exec.Command(in.Kubectl(), slices.Concat([]string{"--kubeconfig", in.Kubeconfig()}, arguments)...)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// replica is one process of the webhook. Each start is on another port, as each
-// Pod has another address.
+// replica is one process of the webhook. Each start uses another port, as each Pod has
+// another address.
 type replica struct {
 	name    string
 	address string
 	metrics string
-	command *command // nil while it is down
+	command *command // nil while it is stopped
 }
 
-// Addresses are where the replicas that run are reached without the balancer.
+// Addresses returns the addresses of the running replicas, without the balancer.
 func (i *Installation) Addresses() []string {
 	var addresses []string
 	for _, r := range i.running() {
@@ -31,8 +31,8 @@ func (i *Installation) Addresses() []string {
 	return addresses
 }
 
-// Metrics are where the replicas that run serve their metrics, by certificates
-// that nobody has signed.
+// Metrics returns the addresses of the running replicas' metrics, which have
+// self-signed certificates.
 func (i *Installation) Metrics() []string {
 	var urls []string
 	for _, r := range i.running() {
@@ -41,8 +41,8 @@ func (i *Installation) Metrics() []string {
 	return urls
 }
 
-// StartWebhook starts the replicas that are down, all at once, takes each into
-// rotation when it is ready, and returns when the API server calls them.
+// StartWebhook starts the stopped replicas, all at once, and adds each to the rotation
+// when it is ready. It returns when the API server calls them.
 func (i *Installation) StartWebhook(ctx context.Context) error {
 	var started []*replica
 	for _, r := range i.replicas {
@@ -91,8 +91,8 @@ func (i *Installation) KillWebhook(indices ...int) error {
 	return errors.Join(failures...)
 }
 
-// StopWebhook stops the replicas of these indices, or all, as a Deployment does:
-// each is taken out of rotation, and then asked to end (SIGTERM).
+// StopWebhook stops the replicas of these indices, or all, as a Deployment does: each
+// is removed from the rotation, and then asked to end (SIGTERM).
 func (i *Installation) StopWebhook(indices ...int) error {
 	var failures []error
 	for _, r := range i.chosen(indices) {
@@ -102,7 +102,7 @@ func (i *Installation) StopWebhook(indices ...int) error {
 	return errors.Join(failures...)
 }
 
-// chosen are the running replicas of these indices, or all that run.
+// chosen returns the running replicas of these indices, or all running ones.
 func (i *Installation) chosen(indices []int) []*replica {
 	var chosen []*replica
 	for index, r := range i.replicas {
@@ -113,8 +113,7 @@ func (i *Installation) chosen(indices []int) []*replica {
 	return chosen
 }
 
-// isChosen tells if an index is one of those that somebody names; who names none
-// means all.
+// isChosen reports whether an index is among the indices; none means all.
 func isChosen(indices []int, index int) bool {
 	return len(indices) == 0 || slices.Contains(indices, index)
 }
@@ -129,23 +128,23 @@ func (i *Installation) running() []*replica {
 	return running
 }
 
-// HangWebhook has the webhook's address take every connection and request, and
-// never answer.
+// HangWebhook lets the webhook's address accept every connection and request, and never
+// answer.
 func (i *Installation) HangWebhook() error { return i.balancer.hang() }
 
-// RefuseWebhook has the webhook's address refuse connections.
+// RefuseWebhook lets the webhook's address refuse connections.
 func (i *Installation) RefuseWebhook() error { return i.balancer.refuse() }
 
-// ResumeWebhook undoes [Installation.HangWebhook] and
-// [Installation.RefuseWebhook]. What was sent to a hanging webhook is answered.
+// ResumeWebhook undoes [Installation.HangWebhook] and [Installation.RefuseWebhook].
+// Requests to a hanging webhook are then answered.
 func (i *Installation) ResumeWebhook() error { return i.balancer.resume() }
 
-// Connections is how many connections the webhook's address has accepted since
-// the installation.
+// Connections returns how many connections the webhook's address has accepted since the
+// installation.
 func (i *Installation) Connections() int64 { return i.balancer.accepted.Load() }
 
-// WaitCalled waits until the API server has taken the configuration in: an
-// Application that is wrong is then refused, and not by the API server itself.
+// WaitCalled waits until the API server uses the configuration: the webhook, and not
+// the API server, then refuses an invalid Application.
 func (i *Installation) WaitCalled(ctx context.Context) error {
 	return poll(ctx, "the API server does not call the webhook", func() bool {
 		text, err := i.probe(ctx, "v0", "default")
@@ -161,8 +160,8 @@ func (i *Installation) WaitNotCalled(ctx context.Context) error {
 	})
 }
 
-// waitEnforced waits until the API server has taken the policies in: they alone
-// see the namespace of the webhook.
+// waitEnforced waits until the API server enforces the policies: only they apply to the
+// namespace of the webhook.
 func (i *Installation) waitEnforced(ctx context.Context) error {
 	return poll(ctx, "the API server does not enforce the policies", func() bool {
 		text, err := i.probe(ctx, application.Format, "krake-system")
@@ -170,7 +169,7 @@ func (i *Installation) waitEnforced(ctx context.Context) error {
 	})
 }
 
-// probe offers an Application.
+// probe sends the creation of an Application.
 func (i *Installation) probe(ctx context.Context, format, namespace string) (string, error) {
 	probe := i.kubectl(ctx, "create", "--dry-run=server", "-f", "-")
 	probe.Stdin = strings.NewReader(fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {

@@ -21,10 +21,10 @@ import (
 // Spoke is a cluster that is enrolled at the hub, and the process of its agent.
 // Its methods are safe for concurrent use.
 type Spoke struct {
-	// Name is that of the cluster.
+	// Name is the name of the cluster.
 	Name string
-	// Target and Hub are the kubeconfig files of the agent. Where the hub is the
-	// target, Hub is empty. A test may have them lead another way before a start.
+	// Target and Hub are the kubeconfig files of the agent. If the hub is the target,
+	// Hub is empty. A test may change where they lead before a start.
 	Target, Hub string
 
 	hub       *Installation
@@ -32,23 +32,23 @@ type Spoke struct {
 
 	mu      sync.Mutex
 	metrics string
-	command *command // nil while it is down
+	command *command // nil while it is stopped
 }
 
-// Enrolment says how a cluster is to be enrolled.
+// Enrolment configures the enrolment of a cluster.
 type Enrolment struct {
 	Name string
-	// HubNamespaces have the cluster's Applications; none: one of its name.
+	// HubNamespaces have the cluster's Applications; by default one with its name.
 	HubNamespaces []string
 	EnrolArgs     []string // added to the command that enrols
 	AgentArgs     []string // added to the flags of the agent
 }
 
-// Enrol enrols a cluster as an administrator does: by kubectl-krake on the hub, and
-// by kubectl apply -k on the cluster. The agent is not started. For the name local
-// the hub itself becomes a cluster, by the overlay of the options.
+// Enrol enrols a cluster as an administrator does: with kubectl-krake on the hub, and
+// with kubectl apply -k on the cluster. It does not start the agent. For the name
+// local, the hub itself becomes a cluster, with the overlay of the options.
 func (i *Installation) Enrol(ctx context.Context, target *cluster.Cluster, enrolment Enrolment) (*Spoke, error) {
-	i.enrolling.Lock() // two kubectl apply at once would both create what all agents of a target share
+	i.enrolling.Lock() // two kubectl apply at once would both create the objects that all agents of a target share
 	defer i.enrolling.Unlock()
 	s := &Spoke{Name: enrolment.Name, hub: i, arguments: enrolment.AgentArgs}
 	s.Target = filepath.Join(i.dir, s.Name+"-target.kubeconfig")
@@ -66,7 +66,7 @@ func (i *Installation) Enrol(ctx context.Context, target *cluster.Cluster, enrol
 	return s, target.WriteKubeconfig(s.Target, s.Name, token)
 }
 
-// enrolHub gives the hub what an agent of its own has.
+// enrolHub enrols the hub with its own agent.
 func (i *Installation) enrolHub(ctx context.Context) error { return i.apply(ctx, i.local()) }
 
 func (i *Installation) enrol(ctx context.Context, s *Spoke, target *cluster.Cluster, enrolment Enrolment) error {
@@ -86,8 +86,8 @@ func (i *Installation) enrol(ctx context.Context, s *Spoke, target *cluster.Clus
 	return errors.Join(mounted(filepath.Join(folder, "agent"), s.Hub), s.takeArguments(ctx, target))
 }
 
-// mounted writes a copy of the kubeconfig file of a folder, which is where a Pod
-// has it mounted, that can be anywhere.
+// mounted writes a copy of the kubeconfig file of a folder. In a Pod the folder is
+// mounted at a fixed path; the copy works anywhere.
 func mounted(folder, to string) error {
 	config, err := clientcmd.LoadFromFile(filepath.Join(folder, "kubeconfig"))
 	if err != nil {
@@ -99,8 +99,8 @@ func mounted(folder, to string) error {
 	return clientcmd.WriteToFile(*config, to)
 }
 
-// takeArguments takes the flags of the Deployment that was applied, but for the
-// path of the kubeconfig file.
+// takeArguments copies the flags of the applied Deployment, except the path of the
+// kubeconfig file.
 func (s *Spoke) takeArguments(ctx context.Context, target *cluster.Cluster) error {
 	text, err := kubectl(ctx, target, "get", "deployment", "krake-agent-"+s.Name, "--namespace", application.AgentsNamespace,
 		"--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
@@ -116,7 +116,7 @@ func (s *Spoke) takeArguments(ctx context.Context, target *cluster.Cluster) erro
 	return nil
 }
 
-// applyIdle applies what was enrolled, but without Pods: the agent is a process here.
+// applyIdle applies the enrolment without Pods, because the agent is a process here.
 func (i *Installation) applyIdle(ctx context.Context, target *cluster.Cluster, folder string) error {
 	idle := folder + "-idle"
 	if err := os.MkdirAll(idle, 0o755); err != nil {
@@ -186,27 +186,27 @@ func (s *Spoke) end(how func(*cluster.Process) error) error {
 	return err
 }
 
-// IsReady tells if the agent runs and says that it is ready.
+// IsReady reports whether the agent runs and is ready.
 func (s *Spoke) IsReady(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.command != nil && s.command.isReady(ctx)
 }
 
-// Metrics is where the agent serves its metrics, by a certificate that nobody has
-// signed; empty while it was never started.
+// Metrics returns the address of the agent's metrics, which have a self-signed
+// certificate; empty before the first start.
 func (s *Spoke) Metrics() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.metrics
 }
 
-// Log is the file that the agent logs to.
+// Log returns the path of the agent's log.
 func (s *Spoke) Log() string { return filepath.Join(s.hub.cluster.Dir(), s.process()+".log") }
 
 func (s *Spoke) process() string { return "agent-" + s.Name }
 
-// Process is that of the agent, nil while it is down.
+// Process returns the agent's process, nil while it is stopped.
 func (s *Spoke) Process() *cluster.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

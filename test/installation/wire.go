@@ -8,11 +8,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Wire is the way to an API server, on which nothing is read or changed. It can be
-// cut, and it can go dead.
+// Wire is a connection to an API server that reads and changes nothing. It can be cut,
+// and it can go silent.
 type Wire struct{ balancer *balancer }
 
-// NewWire lays a wire to the API server of the configuration.
+// NewWire makes a wire to the API server of the configuration.
 func NewWire(config *rest.Config) (*Wire, error) {
 	server, err := url.Parse(config.Host)
 	if err != nil {
@@ -25,11 +25,11 @@ func NewWire(config *rest.Config) (*Wire, error) {
 	return &Wire{b}, b.add(server.Host)
 }
 
-// URL is the address of the API server at this end. Its certificate is good for it.
+// URL returns the address of this end of the wire. The API server's certificate is
+// valid for it.
 func (w *Wire) URL() string { return "https://" + w.balancer.address() }
 
-// WriteKubeconfig writes a copy of a kubeconfig file whose connections go over the
-// wire.
+// WriteKubeconfig writes a copy of a kubeconfig file whose connections use the wire.
 func (w *Wire) WriteKubeconfig(from, to string) error {
 	config, err := clientcmd.LoadFromFile(from)
 	if err != nil {
@@ -47,16 +47,16 @@ func (w *Wire) WriteKubeconfig(from, to string) error {
 // Cut ends all connections, and each new one at once.
 func (w *Wire) Cut() { w.balancer.reset() }
 
-// Silence lets everybody wait who says anything, on old connections and new ones,
-// as a network does that loses every packet.
+// Silence lets every request wait, on old and new connections, as a network does that
+// loses every packet.
 func (w *Wire) Silence() error { return w.balancer.hang() }
 
-// Mend undoes [Wire.Cut] and [Wire.Silence]. What was said in the silence arrives
-// now, on connections that nobody has given up.
+// Mend undoes [Wire.Cut] and [Wire.Silence]. Bytes sent meanwhile arrive now, on
+// connections that are still open.
 func (w *Wire) Mend() error { return w.balancer.resume() }
 
-// Connections is how many were made or tried over the wire so far.
+// Connections returns how many connections were made or tried over the wire so far.
 func (w *Wire) Connections() int64 { return w.balancer.accepted.Load() }
 
-// Close takes the wire away.
+// Close closes the wire.
 func (w *Wire) Close() error { return w.balancer.refuse() }

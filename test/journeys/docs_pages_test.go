@@ -20,8 +20,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
-// The commands of the pages, as they stand there, each page in a script of its own below
-// docs. Beside the commands of other journeys there are
+// The commands of the pages run unchanged, each page in a separate script below docs. In
+// addition to the commands of other journeys there are
 //
 //	block PAGE ANCHOR FILE
 //	zip ARCHIVE FILE...
@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 	kit.Must(t, err)
 	kit.Must(t, installed.Look())
 	t.Cleanup(func() {
-		// Without its rights what carries out Habitats ends by itself.
+		// The Habitat controllers would end without their rights.
 		if err := installed.StopHabitat(); err != nil {
 			t.Error(err)
 		}
@@ -60,9 +60,9 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// everyManifest has the API server, with webhook and policies, look at what the pages
-// have of YAML, each with all fields known: whole manifests, unless they are fenced as
-// fragments.
+// everyManifest sends all YAML of the pages to the API server with webhook and
+// policies: each block is a whole manifest with known fields, unless it is fenced as a
+// fragment.
 func everyManifest(t *testing.T) {
 	pages, err := docs.ReadAll("../..")
 	kit.Must(t, err)
@@ -130,8 +130,8 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("bash", "-o", "pipefail", "-c", args[0]))
 }
 
-// What is applied from the repository is accepted by an API server that has nothing of
-// it, each by itself, and goes again.
+// An API server without the installation accepts each documented kubectl apply of the
+// repository, and each kubectl delete.
 func TestInstallCommands(t *testing.T) {
 	kit.Long(t, "each installation of the documentation")
 	pages, err := docs.ReadAll("../..")
@@ -152,7 +152,8 @@ func TestInstallCommands(t *testing.T) {
 	}
 }
 
-// applyAndDelete runs kubectl apply as it is told, from the root of the repository.
+// applyAndDelete runs the given kubectl apply, and its deletion, in the root of the
+// repository.
 func applyAndDelete(t *testing.T, arguments []string) {
 	run := func(arguments ...string) {
 		t.Helper()

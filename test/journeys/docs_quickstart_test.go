@@ -19,8 +19,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/session"
 )
 
-// docs/quick-start.md is a session: each command that is fenced as console is run, in
-// this order, and prints what stands there.
+// docs/quick-start.md is a session: each command that is fenced as console runs, in
+// this order, and prints the documented output.
 func TestQuickStart(t *testing.T) {
 	kit.Long(t, "the whole quick start")
 	page, err := docs.Read("../../docs/quick-start.md")
@@ -46,16 +46,16 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// reader is somebody who does what a page says, in a folder of their own.
+// reader is a user who follows a page, in a separate folder.
 type reader struct {
 	*testing.T
 	folder      string
 	environment []string
 }
 
-// newReader gives the administrator of the cluster, with kubectl, the plugin, and
-// manifests/overlays/default, which is what was installed: the files of the repository,
-// with the address of the processes that stand in for Pods.
+// newReader returns the administrator of the cluster, with kubectl, the plugin, and the
+// installed manifests/overlays/default. It has the files of the repository, with the
+// address of the processes that stand in for Pods.
 func newReader(t *testing.T, installed string) *reader {
 	t.Helper()
 	r := &reader{T: t, folder: t.TempDir()}
@@ -79,7 +79,7 @@ func newReader(t *testing.T, installed string) *reader {
 	return r
 }
 
-// save saves a file that has a name on its fence.
+// save saves a block whose fence has a file name.
 func (r *reader) save(block *docs.Block) {
 	r.Helper()
 	for _, word := range block.Info {
@@ -90,8 +90,8 @@ func (r *reader) save(block *docs.Block) {
 	}
 }
 
-// run runs the commands of kubectl in a block without output. The others make a cluster
-// and programs, which are there already.
+// run runs the commands of kubectl in a block without output. The other commands make a
+// cluster and programs, which exist already.
 func (r *reader) run(block *docs.Block) (count int) {
 	r.Helper()
 	for line := range strings.Lines(block.Text) {
@@ -116,11 +116,11 @@ func (r *reader) play(block *docs.Block) (count int) {
 	return count
 }
 
-// looks are commands that change nothing, so that they can be repeated until they print
-// what is expected: what the agent does takes a moment.
+// looks matches commands that change nothing, so that they can be repeated until they
+// print the expected output: the agent's work takes a moment.
 var looks = regexp.MustCompile(`^kubectl (get|wait|krake (get|describe|diff|blame|history|schema)) `)
 
-// expect runs a command, and waits until it prints this, if it may.
+// expect runs a command, and repeats it until it prints this, if it may be repeated.
 func (r *reader) expect(line int, command, want string) {
 	r.Helper()
 	var got string
@@ -129,7 +129,7 @@ func (r *reader) expect(line int, command, want string) {
 		got = strings.TrimSuffix(text, "\n")
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == 1 && strings.HasPrefix(command, "kubectl krake diff ") {
-			err = nil // it says so if there is a difference
+			err = nil // it exits with an error if there is a difference
 		}
 		if err != nil {
 			return false, fmt.Errorf("%w: %s", err, text)
@@ -147,7 +147,7 @@ func (r *reader) expect(line int, command, want string) {
 	}
 }
 
-// shell gives what a command prints, as a shell runs it.
+// shell returns the output of a command in a shell.
 func (r *reader) shell(command string) (string, error) {
 	var printed bytes.Buffer
 	shell := exec.CommandContext(r.Context(), "sh", "-c", command)
@@ -157,8 +157,8 @@ func (r *reader) shell(command string) (string, error) {
 	return printed.String(), err
 }
 
-// nodePort is another one each time.
+// nodePort differs each time.
 var nodePort = regexp.MustCompile(`\b3[0-2]\d{3}\b`)
 
-// alike leaves out what differs from run to run.
+// alike removes what differs between runs.
 func alike(text string) string { return nodePort.ReplaceAllString(session.Table(text), "PORT") }

@@ -17,8 +17,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The recipes of docs/schema-by-example.md are what happens: each file is applied as it
-// stands there, each change is made, and the value is as the table says.
+// The recipes of docs/schema-by-example.md are true: each file is applied unchanged,
+// each change is made, and the value is as in the table.
 func TestRecipes(t *testing.T) {
 	kit.Long(t, "each recipe of the documentation")
 	page, err := docs.Read("../../docs/schema-by-example.md")
@@ -40,19 +40,19 @@ func TestRecipes(t *testing.T) {
 	})
 }
 
-// recipe is one that is tried, in a namespace of its own.
+// recipe is a recipe, tried in a namespace of its own.
 type recipe struct {
 	namespace string
 	// app is the name of its Application.
 	app string
-	// stay are the rows with what has to be there still once the agent has looked at
+	// stay has the rows with values that must still exist after the agent has compared
 	// the same object again.
 	stay []row
 }
 
-// row is one of a recipe's table.
+// row is a row of a recipe's table.
 type row struct {
-	command      []string // none if nothing is done
+	command      []string // empty without a command
 	verdict      string
 	object, path string
 	want         string
@@ -60,7 +60,7 @@ type row struct {
 }
 
 func cook(t *testing.T, section docs.Section) {
-	const most = 40 // characters of a name that are enough to be told apart
+	const most = 40 // characters that make a name unique
 	r := recipe{namespace: "recipe-" + strings.Trim(section.Anchor[:min(most, len(section.Anchor))], "-")}
 	kit.Must(t, newNamespace(t.Context(), r.namespace, "edith"))
 	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", r.namespace) })
@@ -84,8 +84,8 @@ func cook(t *testing.T, section docs.Section) {
 	}
 }
 
-// apply applies a file: an Application as its user, and what it needs as the
-// administrator. Nothing differs then.
+// apply applies a file: an Application as its user, and other objects as the
+// administrator. No object differs then.
 func (r *recipe) apply(t *testing.T, block *docs.Block) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file.yaml")
@@ -100,7 +100,7 @@ func (r *recipe) apply(t *testing.T, block *docs.Block) {
 	if r.app = cm.Name; cm.Namespace != "" {
 		t.Fatalf("the Application %s names a namespace", cm.Name)
 	}
-	// The rights on a kind of their own come to edith a moment after they are there.
+	// edith gets the rights on the new kind a moment later.
 	kit.Must(t, kit.Wait(t.Context(), cm.Name+" is applied", func() (bool, error) {
 		text, err := r.kubectl(t, "apply", "-f", file)
 		if err != nil && !strings.Contains(text, "forbidden") && !strings.Contains(text, "may not") {
@@ -140,7 +140,7 @@ func rowOf(t *testing.T, cells []docs.Cell) row {
 	return one
 }
 
-// try makes a change, and looks what becomes of it.
+// try makes a change, and checks its result.
 func (r *recipe) try(t *testing.T, row row) {
 	t.Helper()
 	before := drifts(r.read(t))
@@ -173,8 +173,8 @@ func (r *recipe) try(t *testing.T, row row) {
 	}
 }
 
-// look looks at what was to stay of an object, once the agent has repaired something
-// else of it: whatever it wanted to repair then is repaired, too.
+// look checks the values of an object that must stay, after the agent has repaired
+// another field of it: any other repair would happen with it.
 func (r *recipe) look(t *testing.T, object string) {
 	t.Helper()
 	r.stay = slices.DeleteFunc(r.stay, func(former row) bool {
@@ -200,7 +200,7 @@ func (r *recipe) awaitValue(t *testing.T, row row) {
 	}
 }
 
-// value is empty while there is no such object.
+// value returns a value of an object; it is empty while the object does not exist.
 func (r *recipe) value(t *testing.T, row row) string {
 	t.Helper()
 	text, err := r.kubectl(t, "get", row.object, "--ignore-not-found", "--output=jsonpath="+row.path)
@@ -232,7 +232,7 @@ func (r *recipe) await(t *testing.T, what string, done func(*application.Applica
 	}
 }
 
-// drifts counts what has drifted so far.
+// drifts counts all drifts so far.
 func drifts(app *application.Application) int {
 	count := 0
 	for _, drift := range app.Status.Drifts {

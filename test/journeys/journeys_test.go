@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is said into the journeys")
 
-// server is the cluster that all tests share, one after the other: each leaves it as it
-// was. It is of this suite alone, because the installation is cluster-wide.
+// server is the cluster that all tests share, one after the other: each restores its
+// state. No other suite uses it, because the installation is cluster-wide.
 var server *kit.Plane
 
 func TestMain(m *testing.M) {
@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// leaving is the journey that takes the installation away.
+// leaving is the journey that removes the installation.
 const leaving = "uninstall.txtar"
 
-// What whoever has Applications goes through.
+// The journeys of users with Applications.
 func TestJourneys(t *testing.T) {
 	files, err := filepath.Glob("*.txtar")
 	kit.Must(t, err)
@@ -54,8 +54,8 @@ func TestJourneys(t *testing.T) {
 	travel(t, installed, "edith", files...)
 }
 
-// What an administrator goes through at the end. Nothing of the installation is left,
-// and nothing waits.
+// The last journey of an administrator: nothing of the installation remains, and
+// nothing blocks.
 func TestUninstall(t *testing.T) {
 	installed := install(t)
 	travel(t, installed, "", leaving)
@@ -66,7 +66,7 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// install has webhook and agent run until the test is over.
+// install runs webhook and agent until the test is over.
 func install(t *testing.T) *installation.Installation {
 	t.Helper()
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
@@ -84,13 +84,13 @@ func installAndDelete(t *testing.T) *installation.Installation {
 	return installed
 }
 
-// folderOf gives the folder that was applied.
+// folderOf returns the folder that was applied.
 func folderOf(installed *installation.Installation) string {
 	return filepath.Join(installed.Manifests(), "run")
 }
 
-// travel runs journeys, each in a namespace of its own, all at the same time, and returns
-// when they are over.
+// travel runs journeys in parallel, each in a separate namespace, and returns when they
+// are over.
 func travel(t *testing.T, installed *installation.Installation, user string, files ...string) {
 	t.Helper()
 	plugin := filepath.Join(server.Dir(), "installation") // built with the other commands
@@ -107,10 +107,10 @@ func travel(t *testing.T, installed *installation.Installation, user string, fil
 	})
 }
 
-// makeNamespace makes the namespace of a journey, in which its user has rights, and
-// removes it when the journey is over, if there still is one.
+// makeNamespace creates the namespace of a journey, in which its user has rights. If it
+// still exists when the journey is over, it is removed.
 func makeNamespace(script *testscript.Env, user string) error {
-	ctx := context.Background() // of the script there is none
+	ctx := context.Background() // the script has none
 	name := session.Namespace(script)
 	if err := newNamespace(ctx, name, user); err != nil {
 		return err
@@ -123,7 +123,7 @@ func makeNamespace(script *testscript.Env, user string) error {
 	return nil
 }
 
-// newNamespace makes a namespace in which a user has rights, if there is one.
+// newNamespace creates a namespace, in which a user has rights if one is named.
 func newNamespace(ctx context.Context, name, user string) error {
 	if text, err := try(ctx, "create", "namespace", name); err != nil {
 		return fmt.Errorf("%w: %s", err, text)
@@ -136,7 +136,7 @@ func newNamespace(ctx context.Context, name, user string) error {
 	}
 	return kit.Wait(ctx, user+" may write", func() (bool, error) {
 		answer, err := try(ctx, "auth", "can-i", "create", "services", "--as="+user, "--namespace="+name)
-		// The exit status says no as well.
+		// The exit status also reports a refusal.
 		var no *exec.ExitError
 		if errors.As(err, &no) && strings.HasPrefix(answer, "no") {
 			err = nil

@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The resources of the world, which the environment names, do not differ once they are
-// created: the plugin sees no drift where nobody has changed anything.
+// The resources of the file that the environment names do not differ after their
+// creation: the plugin sees no drift without a change.
 func TestRealResources(t *testing.T) {
 	kit.Long(t, "resources of the real world")
 	file := os.Getenv("KRAKE_REAL_MANIFESTS")
@@ -33,7 +33,7 @@ func TestRealResources(t *testing.T) {
 	}
 	kit.Must(t, json.Unmarshal(text, &world))
 	installAndDelete(t)
-	// Not what is shipped: here it is about what differs, and not about rights.
+	// The shipped rights do not matter here: the test is about differences.
 	server.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
 	t.Cleanup(func() { server.Kubectl(t, "delete", "clusterrolebinding", "real") })
 	kinds := namespacedKinds(t)
@@ -54,8 +54,8 @@ func TestRealResources(t *testing.T) {
 	}
 }
 
-// namespacedKinds gives the kinds that the cluster serves in namespaces, without those
-// that hand out rights, which agents do not write for users.
+// namespacedKinds returns the namespaced kinds that the cluster serves, without those
+// that grant rights, which agents do not write for users.
 func namespacedKinds(t *testing.T) []string {
 	t.Helper()
 	var kinds []string
@@ -67,8 +67,8 @@ func namespacedKinds(t *testing.T) []string {
 	return slices.DeleteFunc(kinds, func(kind string) bool { return kind == "Role" || kind == "RoleBinding" })
 }
 
-// inNamespace gives the resources that an Application of one namespace may have here,
-// and says which those are that it may not.
+// inNamespace returns the resources that an Application of one namespace may have here,
+// and logs the others.
 func inNamespace(t *testing.T, resources []map[string]any, kinds []string) []string {
 	t.Helper()
 	var texts []string
@@ -80,7 +80,7 @@ func inNamespace(t *testing.T, resources []map[string]any, kinds []string) []str
 			continue
 		}
 		delete(metadata, "namespace")
-		if kind == "Secret" { // which Applications have without values
+		if kind == "Secret" { // Applications have them without values
 			delete(resource, "data")
 			delete(resource, "stringData")
 		}

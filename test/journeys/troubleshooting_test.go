@@ -6,12 +6,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// outage is the namespace with the Application, called web, that was carried out before
-// something went down.
+// outage is the namespace with the Application web, which was carried out before the
+// outage.
 const outage = "outage"
 
-// What an administrator sees, and does, while a part of the installation is down: one
-// journey after the other, for what is down is down for all.
+// What an administrator sees and does while a part of the installation is down. The
+// journeys run one after the other, because an outage affects all.
 func TestOutages(t *testing.T) {
 	kit.Long(t, "parts of the installation are down")
 	installed := installAndDelete(t)
@@ -33,7 +33,7 @@ func TestOutages(t *testing.T) {
 	server.Kubectl(t, "wait", "--for=jsonpath={.data.colour}=blue", "configmap/settings", "--namespace", outage, "--timeout=2m")
 }
 
-// carryOut creates the Application, and returns when its object is there.
+// carryOut creates the Application, and returns when its object exists.
 func carryOut(t *testing.T) {
 	t.Helper()
 	server.CreateApp(t, kit.Application(outage, "web", `apiVersion: v1

@@ -18,10 +18,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// An Option is a part of an Application beside its manifest.
+// An Option sets a part of an Application other than its manifest.
 type Option func(*corev1.ConfigMap)
 
-// Application is an Application as a user writes it. NAME in manifest and schema
+// Application returns an Application as a user writes it. NAME in manifest and schema
 // stands for its name.
 func Application(namespace, name, manifest string, options ...Option) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
@@ -41,7 +41,7 @@ func Application(namespace, name, manifest string, options ...Option) *corev1.Co
 	return cm
 }
 
-// Schema is the observer schema of an Application. Empty is none.
+// Schema sets the observer schema of an Application. Empty means none.
 func Schema(text string) Option {
 	return func(cm *corev1.ConfigMap) {
 		if text != "" {
@@ -50,15 +50,15 @@ func Schema(text string) Option {
 	}
 }
 
-// On is the cluster of an Application.
+// On sets the cluster of an Application.
 func On(cluster string) Option { return Annotation("cluster", cluster) }
 
-// Annotation is an annotation of an Application, without the prefix krake.dev/.
+// Annotation sets an annotation of an Application, without the prefix krake.dev/.
 func Annotation(name, value string) Option {
 	return func(cm *corev1.ConfigMap) { cm.Annotations[application.Prefix+name] = value }
 }
 
-// Data is an entry of the data of an Application.
+// Data sets an entry of the data of an Application.
 func Data(key, value string) Option {
 	return func(cm *corev1.ConfigMap) { cm.Data[key] = value }
 }
@@ -71,7 +71,7 @@ func JSON(t testing.TB, value any) []byte {
 	return text
 }
 
-// YAML is an object as a user hands it to kubectl.
+// YAML returns an object as a user passes it to kubectl.
 func YAML(t testing.TB, object any) string {
 	t.Helper()
 	text, err := yaml.Marshal(object)
@@ -94,12 +94,12 @@ func (p *Plane) CreateApp(t testing.TB, cm *corev1.ConfigMap) App {
 	return p.App(cm.Namespace, cm.Name)
 }
 
-// App is the Application of that name, whether or not it exists.
+// App returns the Application of that name, whether or not it exists.
 func (p *Plane) App(namespace, name string) App {
 	return App{types.NamespacedName{Namespace: namespace, Name: name}, p}
 }
 
-// Stored reads the ConfigMap of the Application; nil if there is none.
+// Stored reads the ConfigMap of the Application; nil if it does not exist.
 func (a App) Stored(t testing.TB) *corev1.ConfigMap {
 	t.Helper()
 	cm, err := a.hub.CoreV1().ConfigMaps(a.Namespace).Get(lasting(t), a.Name, metav1.GetOptions{})
@@ -110,7 +110,7 @@ func (a App) Stored(t testing.TB) *corev1.ConfigMap {
 	return cm
 }
 
-// Read reads the Application; nil if there is none.
+// Read reads the Application; nil if it does not exist.
 func (a App) Read(t testing.TB) *application.Application {
 	t.Helper()
 	cm := a.Stored(t)
@@ -122,7 +122,8 @@ func (a App) Read(t testing.TB) *application.Application {
 	return read
 }
 
-// ReadFor reads the Application as the agent of a cluster does; nil if there is none.
+// ReadFor reads the Application as the agent of a cluster does; nil if it does not
+// exist.
 func (a App) ReadFor(t testing.TB, cluster string) *application.Application {
 	t.Helper()
 	cm := a.Stored(t)
@@ -134,7 +135,7 @@ func (a App) ReadFor(t testing.TB, cluster string) *application.Application {
 	return read
 }
 
-// TryPatch changes the Application as a user does: by a merge patch.
+// TryPatch changes the Application as a user does, with a merge patch.
 func (a App) TryPatch(ctx context.Context, patch string) error {
 	_, err := a.hub.CoreV1().ConfigMaps(a.Namespace).Patch(ctx, a.Name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{FieldManager: "user"})
@@ -159,8 +160,8 @@ func (a App) Delete(t testing.TB) {
 	Must(t, a.hub.CoreV1().ConfigMaps(a.Namespace).Delete(lasting(t), a.Name, metav1.DeleteOptions{}))
 }
 
-// Is complains unless the agent reports this state for the present spec. RUNNING
-// has to be Ready, too.
+// Is returns a complaint unless the agent reports this state for the current spec. A
+// RUNNING Application must also be Ready.
 func (a App) Is(t testing.TB, want application.State) (complaint string) {
 	t.Helper()
 	read := a.Read(t)
@@ -183,8 +184,8 @@ func (a App) MustBe(t testing.TB, want application.State) {
 	Eventually(t, func() string { return a.Is(t, want) })
 }
 
-// SettledOn complains unless the cluster alone holds the Application, and it runs
-// there with the present spec.
+// SettledOn returns a complaint unless only the cluster holds the Application, and it
+// runs there with the current spec.
 func (a App) SettledOn(t testing.TB, cluster string) (complaint string) {
 	t.Helper()
 	cm := a.Stored(t)
@@ -208,7 +209,7 @@ func (a App) MustSettle(t testing.TB, cluster string) {
 	Eventually(t, func() string { return a.SettledOn(t, cluster) })
 }
 
-// Condition reads a condition; it is empty if there is none.
+// Condition reads a condition; it is empty if it does not exist.
 func (a App) Condition(t testing.TB, name string) metav1.Condition {
 	t.Helper()
 	if read := a.Read(t); read != nil {
@@ -237,7 +238,7 @@ func (a App) Says(t testing.TB, condition, text string) (found metav1.Condition)
 	return found
 }
 
-// IsGone complains while the Application exists.
+// IsGone returns a complaint while the Application exists.
 func (a App) IsGone(t testing.TB) (complaint string) {
 	t.Helper()
 	if cm := a.Stored(t); cm != nil {

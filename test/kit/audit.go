@@ -25,7 +25,8 @@ const (
 	agentPrefix = "system:serviceaccount:krake-agents:"
 )
 
-// AgentUser is the user name of the agent of a cluster, on the hub and on the target.
+// AgentUser returns the user name of the agent of a cluster, on the hub and on the
+// target.
 func AgentUser(cluster string) string { return agentPrefix + cluster }
 
 // Request is one event of an audit log (audit.k8s.io/v1 Event): a request that was
@@ -40,7 +41,8 @@ type Request struct {
 	How   struct {
 		ImpersonationConstraint string `json:"impersonationConstraint"`
 	} `json:"authenticationMetadata"`
-	// Object is where the request goes. A create has no name here, see [Request.Name].
+	// Object is the target of the request. A create has no name here, see
+	// [Request.Name].
 	Object struct {
 		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
@@ -75,18 +77,18 @@ func DecodeRequest(line []byte) (Request, error) {
 	return r, nil
 }
 
-// String shows when who did what with which result, and the body of a write.
+// String shows the time, user, request and result, and the body of a write.
 func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s %s %s/%s -> %d %s", r.Received.Format("15:04:05.000"), r.User.Username, r.Verb,
 		r.Resource(), r.Object.Namespace, r.Name(), r.Status.Code, r.Body)
 }
 
-// Resource is the resource as RBAC writes it: configmaps, pods/status.
+// Resource returns the resource as RBAC writes it: configmaps, pods/status.
 func (r Request) Resource() string {
 	return strings.TrimSuffix(r.Object.Resource+"/"+r.Object.Subresource, "/")
 }
 
-// Name is the name of the object, from the body if the path does not have it.
+// Name returns the name of the object, from the body if the path does not have it.
 func (r Request) Name() string {
 	var body struct {
 		Metadata struct {
@@ -107,32 +109,32 @@ func (r Request) IsAccepted() bool {
 	return r.Status.Code >= http.StatusOK && r.Status.Code < http.StatusMultipleChoices
 }
 
-// IsForbidden reports whether the request was refused for lack of rights. A write
-// into a namespace that is being deleted is refused with the same code; it is not meant.
+// IsForbidden reports whether the request was refused for lack of rights. It excludes a
+// write into a namespace that is being deleted, which has the same code.
 func (r Request) IsForbidden() bool {
 	return r.Status.Code == http.StatusForbidden && !strings.Contains(r.Status.Message, "being terminated")
 }
 
-// IsCutOff reports whether the client was gone before the answer. What it asked for
-// may have been done all the same.
+// IsCutOff reports whether the client was gone before the answer. The request may still
+// have been carried out.
 func (r Request) IsCutOff() bool {
 	return r.Status.Code == 0 || r.Status.Code >= http.StatusInternalServerError
 }
 
-// IsAgents reports whether an agent, of whatever cluster, made the request.
+// IsAgents reports whether an agent of any cluster made the request.
 func (r Request) IsAgents() bool { return strings.HasPrefix(r.User.Username, agentPrefix) }
 
 // IsBy reports whether the request was made with this token (see
 // installation.Installation.AgentCredential).
 func (r Request) IsBy(credential string) bool { return slices.Contains(r.Credentials(), credential) }
 
-// Credentials names the token that the request was made with, if it was one.
+// Credentials returns the IDs of the token that the request was made with.
 func (r Request) Credentials() []string {
 	return r.User.Extra["authentication.kubernetes.io/credential-id"]
 }
 
-// Leads reports whether the request takes or renews a Lease. A holder that gives its
-// Lease back leaves the name of the holder empty.
+// Leads reports whether the request takes or renews a Lease. A holder that releases its
+// Lease leaves the holder's name empty.
 func (r Request) Leads() bool {
 	var lease struct {
 		Spec struct {
@@ -142,7 +144,7 @@ func (r Request) Leads() bool {
 	return r.Object.Resource == "leases" && r.IsWrite() && r.IsAccepted() && json.Unmarshal(r.Body, &lease) == nil && lease.Spec.Holder != ""
 }
 
-// PatchPaths are the paths that a JSON Patch writes, without its guard, the
+// PatchPaths returns the paths that a JSON Patch writes, without its guard, the
 // resourceVersion.
 func (r Request) PatchPaths(t testing.TB) []string {
 	t.Helper()
@@ -198,7 +200,7 @@ func passes(r Request, filters []Filter) bool {
 	return !slices.ContainsFunc(filters, func(is Filter) bool { return !is(r) })
 }
 
-// List shows requests, one a line.
+// List returns the requests, one on each line.
 func List(requests []Request) string {
 	var text strings.Builder
 	for _, r := range requests {
@@ -207,43 +209,49 @@ func List(requests []Request) string {
 	return text.String()
 }
 
-// Mark is a place in the audit log of a cluster. The zero place is the beginning.
+// Mark is a moment in the audit log of a cluster. The zero moment is the beginning.
 type Mark struct {
 	of    *cluster.Cluster
 	place int64
+	// begin excludes requests that were received before the mark. The API server logs a
+	// request after it has stored the object. Its line may therefore follow the mark of
+	// a test that has already read the result.
+	begin time.Time
 }
 
-// ErrNoAuditLog says that the cluster has no audit log that can be read.
+// ErrNoAuditLog means that the cluster has no readable audit log.
 var ErrNoAuditLog = errors.New("the cluster has no audit log that can be read: set KRAKE_E2E_AUDIT_LOG")
 
-// MarkAudit is the present end of the audit log.
+// MarkAudit returns the current end of the audit log.
 func MarkAudit(of *cluster.Cluster) (Mark, error) {
 	if of.AuditLog() == "" {
 		return Mark{}, ErrNoAuditLog
 	}
+	now := time.Now().Truncate(time.Microsecond) // the precision of the log
 	info, err := os.Stat(of.AuditLog())
 	if errors.Is(err, fs.ErrNotExist) {
-		return Mark{of, 0}, nil // nothing has been logged yet
+		return Mark{of, 0, now}, nil // nothing has been logged yet
 	}
 	if err != nil {
 		return Mark{}, fmt.Errorf("read the audit log: %w", err)
 	}
-	return Mark{of, info.Size()}, nil
+	return Mark{of, info.Size(), now}, nil
 }
 
-// WholeAudit is the beginning of the audit log.
+// WholeAudit returns the beginning of the audit log.
 func WholeAudit(of *cluster.Cluster) Mark { return Mark{of: of} }
 
-// Find returns the requests since the mark that pass all filters, oldest first: a
-// watch when it has begun, every other request when it has ended.
+// Find returns the requests received since the mark that pass all filters, oldest first.
+// A watch counts when it has begun, every other request when it has ended.
 func (m Mark) Find(filters ...Filter) ([]Request, error) { return m.FindNaming(nil, filters...) }
 
-// FindNaming is [Mark.Find] for requests in whose event one of the words stands. The
-// others are not decoded, which takes most of the time of a long log. No words: any.
+// FindNaming is [Mark.Find] for requests whose event has one of the words. It does not
+// decode the others, because that takes most of the time of a long log. Without words
+// it selects all.
 func (m Mark) FindNaming(words []string, filters ...Filter) ([]Request, error) {
 	var found []Request
 	err := m.of.AuditLines(m.place, func(line []byte) error {
-		r, err := decodeRequest(line, words, filters)
+		r, err := decodeRequest(line, words, slices.Concat([]Filter{m.precedes}, filters))
 		if err == nil && r != nil {
 			found = append(found, *r)
 		}
@@ -252,7 +260,10 @@ func (m Mark) FindNaming(words []string, filters ...Filter) ([]Request, error) {
 	return found, err
 }
 
-// decodeRequest decodes a line, and returns nil for one that is not asked for.
+// precedes reports whether the request was received since the mark.
+func (m Mark) precedes(r Request) bool { return !r.Received.Before(m.begin) }
+
+// decodeRequest decodes a line, and returns nil unless the request is selected.
 func decodeRequest(line []byte, words []string, filters []Filter) (*Request, error) {
 	if words != nil && !slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(line, []byte(word)) }) {
 		return nil, nil
@@ -272,8 +283,8 @@ func (m Mark) Requests(t testing.TB, filters ...Filter) []Request {
 	return found
 }
 
-// Calm waits until no request that passes the filters was made for so long, and
-// returns the mark since which that is so.
+// Calm waits until no request that passes the filters was made for a time, and returns
+// the mark at which that time began.
 func (m Mark) Calm(t testing.TB, span time.Duration, filters ...Filter) Mark {
 	t.Helper()
 	last, since := m, time.Now()

@@ -1,5 +1,5 @@
-// Package kit is the harness that the test suites share: a control plane with its
-// clients, namespaces, kubectl, Applications, waiting, the audit log, and TestMain.
+// Package kit is the harness that the test suites share: a control plane with its clients, namespaces, kubectl,
+// Applications, waiting, the audit log, and TestMain.
 //
 //	var plane *kit.Plane
 //
@@ -19,8 +19,7 @@
 //		plane.EventuallyField(t, "green", kit.ConfigMaps, namespace, "paint", "data", "colour")
 //	}
 //
-// The package does not know what a suite tests: it asserts nothing about Krake
-// Observer beyond what an Application says of itself. Every function that takes a
-// [testing.TB] fails that test and returns no error; its counterpart with a context
-// returns the error.
+// The package does not know what a suite tests: it asserts only what the status of an Application reports. Every
+// function that takes a [testing.TB] fails that test and returns no error; its counterpart with a context returns the
+// error.
 package kit

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// TryFetch reads a URL of a server that has signed its certificate for itself; with a token,
-// if there is one.
+// TryFetch reads a URL of a server with a self-signed certificate; with a token, unless it
+// is empty.
 func TryFetch(ctx context.Context, url, token string) (code int, text string, err error) {
 	client := &http.Client{
 		Timeout:   Timeout,

@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -145,5 +146,27 @@ func TestSuiteStopsWhateverFails(t *testing.T) {
 				t.Errorf("code %d, error %v, stopped %t", code, err, stopped)
 			}
 		})
+	}
+}
+
+// A mark is taken when a test has read the result of a request. The API server may log
+// that request after the mark.
+func TestMarkPrecedesWhatIsReceivedAfterIt(t *testing.T) {
+	received := time.Date(2026, 7, 1, 12, 0, 0, 1000, time.UTC)
+	line := fmt.Appendf(nil, `{"stage": "ResponseComplete", "verb": "patch", "requestReceivedTimestamp": %q}`, received.Format("2006-01-02T15:04:05.000000Z07:00"))
+	for _, test := range []struct {
+		name  string
+		begin time.Time
+		found bool
+	}{
+		{"of the beginning", time.Time{}, true},
+		{"before the request", received.Add(-time.Microsecond), true},
+		{"of the same microsecond", received, true},
+		{"after the request was received", received.Add(time.Microsecond), false},
+	} {
+		r, err := decodeRequest(line, nil, []Filter{Mark{begin: test.begin}.precedes})
+		if err != nil || (r != nil) != test.found {
+			t.Errorf("a mark %s: %v, %v", test.name, r, err)
+		}
 	}
 }

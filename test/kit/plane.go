@@ -42,8 +42,8 @@ var (
 	Definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// Plane is a control plane with the clients of its administrator, which have no
-// limit of requests and show no warnings.
+// Plane is a control plane with the clients of its administrator, which have no rate
+// limit and show no warnings.
 type Plane struct {
 	*cluster.Cluster
 	kubernetes.Interface
@@ -54,7 +54,7 @@ type Plane struct {
 // NewPlane makes the clients of a cluster.
 func NewPlane(c *cluster.Cluster) (*Plane, error) {
 	config := c.RESTConfig()
-	config.WarningHandler = rest.NoWarnings{} // kubectl shows them where a test is about them
+	config.WarningHandler = rest.NoWarnings{} // kubectl shows them in the tests about warnings
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func NewPlane(c *cluster.Cluster) (*Plane, error) {
 	return &Plane{Cluster: c, Interface: typed, Dynamic: untyped}, err
 }
 
-// StartPlane starts a control plane of this machine, as [cluster.Start] does.
+// StartPlane starts a control plane on this machine, as [cluster.Start] does.
 func StartPlane(ctx context.Context, options cluster.Options) (*Plane, error) {
 	return planeOf(cluster.Start(ctx, options))
 }
@@ -87,7 +87,8 @@ func planeOf(c *cluster.Cluster, err error) (*Plane, error) {
 	return p, nil
 }
 
-// Mark is the present end of the audit log. It skips the test if the cluster has none.
+// Mark returns the current end of the audit log. It skips the test if the cluster has
+// none.
 func (p *Plane) Mark(t testing.TB) Mark {
 	t.Helper()
 	mark, err := MarkAudit(p.Cluster)
@@ -98,13 +99,13 @@ func (p *Plane) Mark(t testing.TB) Mark {
 	return mark
 }
 
-// UniqueName is a name that no other test has.
+// UniqueName returns a name that no other test has.
 func UniqueName(prefix string) string {
 	return fmt.Sprintf("%s-%06d", prefix, rand.IntN(1e6)) //nolint:gosec // a name need not be a secret
 }
 
-// NewNamespace creates a namespace whose name begins with the prefix, and deletes it
-// when the test is over, without waiting for that.
+// NewNamespace creates a namespace whose name begins with the prefix. It deletes the
+// namespace when the test is over, without waiting.
 func (p *Plane) NewNamespace(t testing.TB, prefix string) string {
 	t.Helper()
 	name := UniqueName(prefix)
@@ -118,8 +119,8 @@ func (p *Plane) NewNamespace(t testing.TB, prefix string) string {
 	return name
 }
 
-// NewNamespaceOfApps is [Plane.NewNamespace] for tests that follow each other: the
-// Applications in it are gone before the next test begins.
+// NewNamespaceOfApps is [Plane.NewNamespace] for sequential tests: the Applications in
+// it are gone before the next test begins.
 func (p *Plane) NewNamespaceOfApps(t testing.TB, prefix string) string {
 	t.Helper()
 	name := p.NewNamespace(t, prefix)
@@ -137,7 +138,7 @@ func (p *Plane) NewNamespaceOfApps(t testing.TB, prefix string) string {
 	return name
 }
 
-// Token makes a token of a service account, for a day.
+// Token makes a token of a service account for a day.
 func (p *Plane) Token(t testing.TB, namespace, account string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
@@ -155,8 +156,8 @@ func (p *Plane) CreateNamespace(t testing.TB, name string) {
 	Must(t, err)
 }
 
-// Kubectl runs kubectl as the administrator and returns what it printed to both
-// outputs. It fails the test if kubectl fails.
+// Kubectl runs kubectl as the administrator and returns its stdout and stderr. It fails
+// the test if kubectl fails.
 func (p *Plane) Kubectl(t testing.TB, arguments ...string) string {
 	t.Helper()
 	return p.KubectlWith(t, "", arguments...)
@@ -178,8 +179,8 @@ func (p *Plane) Apply(t testing.TB, documents string) string {
 	return p.KubectlWith(t, documents, "apply", "-f", "-")
 }
 
-// TryKubectl runs kubectl as the administrator with an input, and returns what it
-// printed to both outputs.
+// TryKubectl runs kubectl as the administrator with an input, and returns its stdout
+// and stderr.
 func TryKubectl(ctx context.Context, on *cluster.Cluster, input string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, on.Kubectl(), append([]string{"--kubeconfig", on.Kubeconfig()}, arguments...)...)
 	command.Stdin = strings.NewReader(input)
@@ -187,7 +188,7 @@ func TryKubectl(ctx context.Context, on *cluster.Cluster, input string, argument
 	return string(text), err
 }
 
-// Find reads an object; nil if there is none.
+// Find reads an object; nil if it does not exist.
 func (p *Plane) Find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	object, err := p.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) { // or the kind is not served
@@ -246,8 +247,8 @@ func (p *Plane) EventuallyGone(t testing.TB, resource schema.GroupVersionResourc
 	})
 }
 
-// Field reads a value of an object by its path: names of fields, and indices of
-// lists. It is nil where the path leads nowhere, and for a nil object.
+// Field returns the value at a path of an object: names of fields, and indices of
+// lists. It is nil if the path does not exist, and for a nil object.
 func Field(object *unstructured.Unstructured, path ...any) any {
 	if object == nil {
 		return nil
@@ -255,8 +256,8 @@ func Field(object *unstructured.Unstructured, path ...any) any {
 	return At(object.Object, path...)
 }
 
-// At is the value at a path of field names and indices of lists; nil where the path leads
-// nowhere.
+// At returns the value at a path of field names and indices of lists; nil if the path
+// does not exist.
 func At(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// lookAtSources looks at every file that the commands are built from, once. go test
-// takes a cached result unless a file changed that a test has looked at, and the
-// commands are built by another program.
+// lookAtSources reads every file of which the commands are built, once. go test reuses
+// a cached result unless a file changed that the test has read, and another program
+// builds the commands.
 func lookAtSources(t testing.TB) {
 	t.Helper()
 	Must(t, looked())

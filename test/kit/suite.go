@@ -12,22 +12,23 @@ import (
 	"testing"
 )
 
-// Suite is how the tests of a package run: what they share is started before them
-// and stopped after them.
+// Suite configures how the tests of a package run: Start runs before them and Stop
+// after them.
 type Suite struct {
 	// Name begins each line that the suite prints.
 	Name string
-	// AtOnce is how many tests run at once, whatever the machine, because they wait
-	// for others; 0 leaves it to go test.
+	// AtOnce is the number of parallel tests on any machine, because they mostly wait;
+	// 0 leaves it to go test.
 	AtOnce int
 	// Start starts what the tests share.
 	Start func(ctx context.Context) error
-	// Logs are the files whose ends are printed if a test failed: their folder is
-	// removed by Stop. Nil for none.
+	// Logs returns the files whose ends are printed if a test failed: Stop removes
+	// their folder. Nil for none.
 	Logs func() []string
-	// Check looks at all that the tests have done, whatever their result; nil for nothing.
+	// Check checks the work of all tests, whatever their result; nil for no check.
 	Check func(ctx context.Context) error
-	// Stop stops what Start started, all of it or the part before its error; nil for nothing.
+	// Stop stops everything that Start started, also after an error of Start; nil for
+	// nothing.
 	Stop func() error
 }
 
@@ -68,7 +69,7 @@ func (s Suite) run(ctx context.Context, tests interface{ Run() int }) (code int,
 	return code, err
 }
 
-// ShowLog prints the ends of logs. A log that was never begun is left out.
+// ShowLog prints the ends of logs. It skips a log that does not exist.
 func ShowLog(paths ...string) {
 	const most = 8 << 10
 	for _, path := range paths {

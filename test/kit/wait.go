@@ -45,8 +45,7 @@ func EventuallyNil(t testing.TB, try func() error) {
 	Eventually(t, func() string { return check.Message(try()) })
 }
 
-// EventuallyTrue is [Eventually] for a condition. What is wrong until then needs no more
-// words than the complaint.
+// EventuallyTrue is [Eventually] for a condition with a constant complaint.
 func EventuallyTrue(t testing.TB, complaint string, holds func() bool) {
 	t.Helper()
 	Eventually(t, func() string {
@@ -78,15 +77,15 @@ func Wait(ctx context.Context, what string, done func() (bool, error)) error {
 	}
 }
 
-// Must is [check.Must], for suites that need no more of that package.
+// Must is [check.Must], for suites that need nothing else of that package.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	check.Must(t, err)
 }
 
-// ErrorOf is the error of a call whose other result is not needed.
+// ErrorOf returns the error of a call whose other result is not needed.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// lasting is the context of a test for requests that its cleanup makes too: it
+// lasting returns the context of a test for requests that its cleanup makes too: it
 // does not end with the test.
 func lasting(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }

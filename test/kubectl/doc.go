@@ -1,18 +1,17 @@
-// Package kubectl has sessions of people with kubectl: what they type, what is
-// in their files, and to the letter what they then read, of webhook, policies,
-// agent and what carries out Habitats as they are installed from manifests/ into a
-// real cluster.
+// Package kubectl has user sessions with kubectl: the commands, the files, and the
+// exact text that users read. Webhook, policies, agent and Habitat controllers are
+// installed from manifests/ into a real cluster.
 //
-// Each file of testdata is a session in a namespace of its own, which is named
-// after the file. The kubeconfig is that of edith, who has the ClusterRole edit
-// there. With --as come those who may do less:
+// Each file of testdata is a session in a namespace that is named after the file. The
+// kubeconfig is that of edith, who has the ClusterRole edit there. With --as, a session
+// acts as a user with fewer rights:
 //
-//   - carl does everything with ConfigMaps, and nothing else;
+//   - carl has all rights on ConfigMaps, and no others;
 //   - vera has the ClusterRole view.
 //
-// The commands beside those of testscript are in test/session. After a text was
-// changed on purpose, this writes what is said now into the sessions, for the author to
-// read in the diff:
+// Package test/session has the commands in addition to those of testscript. After an
+// intended change of a text, this updates the sessions, for the author to read in the
+// diff:
 //
 //	go test ./test/kubectl -update
 package kubectl

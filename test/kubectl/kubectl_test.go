@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what kubectl says into the sessions")
 
-// What all sessions share. The installation is cluster-wide, so that the cluster is of
-// this suite alone.
+// What all sessions share. No other suite uses this cluster, because the installation
+// is cluster-wide.
 var (
 	hub       *kit.Plane
 	installed *installation.Installation
@@ -42,7 +42,7 @@ func start(ctx context.Context) (err error) {
 	return err
 }
 
-// What users type, and what they read.
+// The commands of users, and the text that they read.
 func TestSessions(t *testing.T) {
 	kit.Must(t, installed.Look())
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -56,10 +56,10 @@ func TestSessions(t *testing.T) {
 	session.Run(t, files, *update, begin, nil)
 }
 
-// begin gives a session its namespace, the rights of the people in it, and a
-// kubectl that is theirs.
+// begin creates the namespace of a session, with its users' rights, and the user's
+// kubectl.
 func begin(script *testscript.Env) error {
-	ctx := context.Background() // of the session there is none
+	ctx := context.Background() // the session has none
 	namespace := session.Namespace(script)
 	if err := makeNamespace(ctx, namespace); err != nil {
 		return err

@@ -12,14 +12,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The people of the sessions.
+// The users of the sessions.
 const (
 	edith = "edith" // has the ClusterRole edit
-	carl  = "carl"  // does everything with ConfigMaps, and nothing else
+	carl  = "carl"  // has all rights on ConfigMaps, and no others
 	vera  = "vera"  // has the ClusterRole view
 )
 
-// makeNamespace makes a namespace in which people have their rights.
+// makeNamespace creates a namespace in which the users have their rights.
 func makeNamespace(ctx context.Context, name string) error {
 	_, err := hub.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
@@ -49,14 +49,16 @@ func makeNamespace(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// The root certificate comes a moment later, and would be in some lists only.
+	// The root certificate appears a moment later; without this wait, only some lists
+	// would have it.
 	return kit.Wait(ctx, "kube-root-ca.crt", func() (bool, error) {
 		live, err := hub.Find(ctx, kit.ConfigMaps, name, "kube-root-ca.crt")
 		return live != nil, err
 	})
 }
 
-// awaitRight waits until RBAC, which needs a moment, lets somebody do something.
+// awaitRight waits until RBAC, which takes effect after a moment, grants a user a
+// right.
 func awaitRight(ctx context.Context, who, verb, resource, namespace string) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               who,
@@ -68,8 +70,8 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 	})
 }
 
-// removeNamespace deletes a namespace and waits until it is gone, with the
-// objects of its Applications, so that a session can be had again.
+// removeNamespace deletes a namespace and waits until it is gone, with the objects of
+// its Applications, so that a session can run again.
 func removeNamespace(ctx context.Context, name string) error {
 	if err := hub.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// results is everything that was measured: the times of each cell by rounds,
-// and what the webhook says of them.
+// results has all measurements: the times of each cell by round, and the webhook's own
+// times.
 type results struct {
 	Options
 
@@ -17,12 +17,12 @@ type results struct {
 	decoding, computing map[int][]time.Duration
 }
 
-// comparison is what a kind costs under a setting, beside the others.
+// comparison is the cost of a kind under a setting, relative to the others.
 type comparison struct {
 	n                  int
 	median, p90, added time.Duration
-	// ratio is what is added to what the trivial webhook adds; nine of ten times it
-	// would lie between low and high.
+	// ratio is the added time, relative to the time that the trivial webhook adds; low
+	// and high enclose it with a probability of 90 percent.
 	ratio, low, high float64
 }
 
@@ -38,14 +38,14 @@ func (r results) compare(s setting, k kind) comparison {
 	return c
 }
 
-// added is the median beside that of plain.
+// added returns the difference of the median to that of plain.
 func (r results) added(s setting, k kind) time.Duration {
 	return percentile(slices.Concat(r.took[cell{s, k}]...), 50) - percentile(slices.Concat(r.took[cell{s, plain}]...), 50)
 }
 
-// interval tells how far the ratio depends on which rounds there were, from
-// other runs that are put together of the rounds of this one (bootstrap). What
-// the machine did in a round has befallen all kinds, so rounds stay together.
+// interval returns how far the ratio depends on the choice of rounds. It draws other
+// runs from the rounds of this one (bootstrap). Rounds stay together, because the
+// machine affected all kinds in a round alike.
 func (r results) interval(s setting, k kind) (low, high float64) {
 	const runs = 1000
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // the same result each time is what is wanted
@@ -68,8 +68,8 @@ func (r results) interval(s setting, k kind) (low, high float64) {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// percentile gives the time below which that part of them lies; between two,
-// what is between them.
+// percentile returns the time below which this part of the times lies, and
+// interpolates.
 func percentile(times []time.Duration, percent float64) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -33,7 +33,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// example has two rounds: in the second everything takes ten times as long.
+// example has two rounds: in the second, everything takes ten times as long.
 func example() results {
 	s := setting{size: 10, atOnce: 1}
 	r := results{
@@ -55,8 +55,8 @@ func example() results {
 
 func TestCompare(t *testing.T) {
 	got := example().compare(setting{10, 1}, cached)
-	// Whichever rounds are drawn, all kinds have the same ones: the ratio does not
-	// depend on how slow the machine was.
+	// All kinds have the same rounds in any drawing: the ratio does not depend on the
+	// speed of the machine.
 	want := comparison{n: 4, median: 49500 * time.Microsecond, p90: 90 * ms, added: 27500 * time.Microsecond, ratio: 2.5, low: 2.5, high: 2.5}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(comparison{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -78,7 +78,7 @@ func TestSumsAreOfTheTurnOnly(t *testing.T) {
 	}
 }
 
-// What is not treated as its kind should be was not measured.
+// A request that was not handled as its kind requires was not measured.
 func TestTreated(t *testing.T) {
 	var seen, admitted, neither answer
 	seen.cm.Labels = map[string]string{trivialLabel: "true"}

@@ -1,20 +1,23 @@
-// Latency measures what admission costs whoever creates an Application, on a
-// real API server that it starts for it and stops again. Run it from the root of
-// the repository:
+// Latency measures the cost of admission when a client creates an Application, on a real API server that it starts and
+// stops. Run it from the root of the repository:
 //
 //	go run ./test/latency
 //	go run ./test/latency --rounds 60 --seed 7 --markdown
 //
-// ConfigMaps of the same size are posted in five ways: plain; through a webhook
-// that answers with a patch of one operation; through one that answers at once
-// with a patch like ours; as an Application of a user whose rights the webhook
-// has just asked for; and as one of a user whom it has never met. All take turns in an order that the seed gives, so that whatever
-// else the machine does falls on all of them alike. The figures are differences
-// and ratios of what was measured side by side, and are not compared to limits
-// here: no machine is quiet enough for that.
+// It posts ConfigMaps of the same size in five ways:
 //
-// The API server calls the replica of the webhook directly. The agent is
-// stopped, and what was created is deleted before the next ones begin.
+//   - plain;
+//   - through a webhook that answers with a patch of one operation;
+//   - through one that answers at once with a patch like ours;
+//   - as an Application of a user whose rights the webhook has just checked;
+//   - as an Application of a user that the webhook does not know.
+//
+// All take turns in an order from the seed, so that other load on the machine affects all of them alike. The figures
+// are differences and ratios of simultaneous measurements. They are not compared with limits here, because no machine
+// is quiet enough.
+//
+// The API server calls the replica of the webhook directly. The agent is stopped, and created objects are deleted
+// before the next turn.
 package main
 
 import (
@@ -34,7 +37,7 @@ func main() {
 	program.Main("latency", options, func(ctx context.Context) error { return run(ctx, *options, os.Stdout, os.Stderr) })
 }
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Sizes    []int
 	Rounds   int
@@ -50,7 +53,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Markdown, "markdown", false, "write the tables as Markdown")
 }
 
-// Validate tells what cannot be used.
+// Validate returns an error for unusable options.
 func (o *Options) Validate() error {
 	var failures []error
 	if o.Rounds < 1 {

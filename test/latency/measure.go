@@ -16,13 +16,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/latency/workload"
 )
 
-// turn is how many requests one kind posts before it is another one's turn.
+// turn is the number of requests that one kind posts in its turn.
 const turn = 4
 
-// setting is under what the kinds are compared.
+// setting is the setting of a comparison.
 type setting struct {
 	size   int // of the manifest, in KiB
-	atOnce int // requests under way
+	atOnce int // concurrent requests
 }
 
 // cell is a kind under a setting.
@@ -32,7 +32,7 @@ type cell struct {
 	kind kind
 }
 
-// measure has each cell take its turn in each round.
+// measure runs a turn of each cell in each round.
 func (w *world) measure(ctx context.Context, options Options, log io.Writer) (results, error) {
 	r := results{
 		Options: options,
@@ -64,9 +64,9 @@ func cellsOf(sizes []int, atOnce int) []cell {
 	return cells
 }
 
-// take measures one turn. Before it, one request is not counted: of any kind,
-// because the first after another kind is slower, and of cached, because it is
-// by which the rights become known.
+// take measures one turn. One request before it does not count: for any kind, because
+// the first after another kind is slower, and for cached, because it fills the cache of
+// rights.
 func (w *world) take(ctx context.Context, c cell, round string, into results) (err error) {
 	name := func(n int) string { return fmt.Sprintf("%s-%d-%d-%d", round, c.size, c.kind, n) }
 	var requests [turn + 1]request
@@ -97,7 +97,7 @@ func (w *world) take(ctx context.Context, c cell, round string, into results) (e
 		metav1.ListOptions{FieldSelector: "metadata.name!=kube-root-ca.crt"})
 }
 
-// post posts as many requests at once as the cell says.
+// post posts the cell's number of concurrent requests.
 func (w *world) post(ctx context.Context, c cell, requests []request) ([]time.Duration, error) {
 	took := make([]time.Duration, len(requests))
 	workers, ctx := errgroup.WithContext(ctx)
@@ -115,8 +115,8 @@ func (w *world) post(ctx context.Context, c cell, requests []request) ([]time.Du
 	return took, workers.Wait()
 }
 
-// addPhases adds what the webhook says of the turn, and how much of the
-// computation is decoding, which it does not tell: both are done here as well.
+// addPhases adds the webhook's times of the turn. The webhook does not report decoding
+// as a part of computing, so both are also run here.
 func (w *world) addPhases(ctx context.Context, c cell, before sums, into results) error {
 	after, err := w.metrics.read(ctx)
 	if err != nil {

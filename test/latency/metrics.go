@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// metrics reads those of our webhook.
+// metrics reads the metrics of our webhook.
 type metrics struct {
 	client     *http.Client
 	url, token string
@@ -28,7 +28,7 @@ func newMetrics(address, token string) *metrics {
 // sums are the values of the webhook's own metrics, by name and labels.
 type sums map[string]float64
 
-// read gives the sums up to now.
+// read returns the sums up to now.
 func (m *metrics) read(ctx context.Context) (sums, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url, nil)
 	if err != nil {
@@ -57,25 +57,25 @@ func (m *metrics) read(ctx context.Context) (sums, error) {
 	return read, lines.Err()
 }
 
-// since adds what has come to an earlier reading.
+// since adds the difference to an earlier reading.
 func (s sums) since(former sums, into sums) {
 	for name, value := range s {
 		into[name] += value - former[name]
 	}
 }
 
-// phase gives the mean time of a phase in seconds.
+// phase returns the mean time of a phase in seconds.
 func (s sums) phase(name string) float64 {
 	const metric = "krake_webhook_admission_duration_seconds"
 	return s[fmt.Sprintf("%s_sum{phase=%q}", metric, name)] / s[fmt.Sprintf("%s_count{phase=%q}", metric, name)]
 }
 
-// requests is how many were answered.
+// requests returns the number of answered requests.
 func (s sums) requests() float64 {
 	return s[`krake_webhook_admission_duration_seconds_count{phase="whole"}`]
 }
 
-// reviews is how many rights were asked for.
+// reviews returns the number of checked rights.
 func (s sums) reviews() float64 {
 	return s[`krake_webhook_access_reviews_total{result="allowed"}`]
 }

@@ -23,9 +23,9 @@ type kind int
 const (
 	plain   kind = iota // the API server alone
 	trivial             // through the trivial webhook
-	large               // through the trivial one, with a patch as large as ours
+	large               // through the trivial webhook, with a patch as large as ours
 	cached              // through ours, which knows the user's rights
-	asked               // through ours, which has to ask for them
+	asked               // through ours, which must check them
 )
 
 func kinds() []kind { return []kind{plain, trivial, large, cached, asked} }
@@ -34,21 +34,21 @@ func (k kind) String() string {
 	return [...]string{"plain", "trivial webhook", "trivial webhook, our patch", "Application, rights known", "Application, rights asked for"}[k]
 }
 
-// isOurs tells if our webhook is called.
+// isOurs reports whether our webhook is called.
 func (k kind) isOurs() bool { return k == cached || k == asked }
 
-// smallest is the size of what is only to be seen by a webhook.
+// smallest is the size of objects that only need to reach a webhook.
 const smallest = 10
 
-// request is a ConfigMap to post, and who does it.
+// request is a ConfigMap to post, with its user.
 type request struct {
 	kind kind
 	user string
 	body []byte
 }
 
-// newRequest makes a request, whose body is the same for the same kind and size
-// but for its name. Sizes are in KiB.
+// newRequest makes a request. Bodies of the same kind and size differ only in the name.
+// Sizes are in KiB.
 func newRequest(k kind, size int, name string) request {
 	cm := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -70,13 +70,14 @@ func newRequest(k kind, size int, name string) request {
 	return request{kind: k, user: name, body: body}
 }
 
-// poster posts as a user. It is no typed client, whose own work would be measured.
+// poster posts as a user. It does not use a typed client, whose own work would be
+// measured.
 type poster struct {
 	client *http.Client
 	url    string
 }
 
-// answer is what became of a request, and how long it took to the last byte.
+// answer is the result of a request, with the time until the last byte.
 type answer struct {
 	cm   corev1.ConfigMap
 	took time.Duration
@@ -84,7 +85,7 @@ type answer struct {
 
 const dryRun = "?dryRun=All"
 
-// post posts, and sees that the object was treated as its kind should be.
+// post posts the request, and checks that the object was handled as its kind requires.
 func (p *poster) post(ctx context.Context, r request, query string) (answer, error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+query, bytes.NewReader(r.body))
 	if err != nil {
@@ -114,7 +115,7 @@ func (p *poster) post(ctx context.Context, r request, query string) (answer, err
 	return a, nil
 }
 
-// treated complains of an object that was not treated as its kind should be.
+// treated returns an error for an object that was not handled as its kind requires.
 func (a answer) treated(k kind) error {
 	if got := a.cm.Labels[trivialLabel] != ""; got != (k == trivial || k == large) {
 		return fmt.Errorf("%s: the trivial webhook has seen it: %t", k, got)

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// namespace is where everything happens.
+	// namespace has all objects.
 	namespace = "latency"
-	// group is whose members have the role admin in it, which is what the webhook
-	// asks for.
+	// group is the group whose members have the role admin in the namespace, which the
+	// webhook checks.
 	group = "latency"
 )
 
-// auditPolicy is what clusters usually have. The one of the tests writes every
-// body, which would add to whatever is large.
+// auditPolicy is a usual one. The policy of the tests logs every body, which would slow
+// down large objects.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -37,15 +37,15 @@ rules:
 - level: Metadata
 `
 
-// run starts a cluster, measures, and stops the cluster whatever happens. The
-// tables go to out.
+// run starts a cluster, measures, and stops the cluster in any case. It writes the
+// tables to out.
 func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	c, err := cluster.Open(ctx, cluster.Options{Log: log, AuditPolicy: auditPolicy})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	ctrl.SetLogger(logr.Discard()) // it would only tell that it was not called
+	ctrl.SetLogger(logr.Discard()) // it would only warn that it was not called
 	w, err := prepare(ctx, c, options.Sizes, log)
 	if err != nil {
 		return err
@@ -59,11 +59,11 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	return nil
 }
 
-// world is what is measured, and with what.
+// world has everything that the measurement uses.
 type world struct {
 	client kubernetes.Interface
 	poster *poster
-	// metrics are those of our webhook, trivial is the other one.
+	// metrics are those of our webhook, trivial is the other webhook.
 	metrics *metrics
 	trivial io.Closer
 	ours    *installation.Installation
@@ -102,8 +102,8 @@ func prepare(ctx context.Context, c *cluster.Cluster, sizes []int, log io.Writer
 	return w, err
 }
 
-// callDirectly takes the Service of the tests, which is a process of its own
-// kind, out of the way: in a cluster it is the kernel, and costs nothing.
+// callDirectly bypasses the Service of the tests, which is a separate process here. In
+// a cluster the kernel does its work, at no cost.
 func (w *world) callDirectly(ctx context.Context) error {
 	_, port, err := net.SplitHostPort(w.ours.Addresses()[0])
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *world) callDirectly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From here on a request that is not sent directly fails.
+	// From here on, a request that is not sent directly fails.
 	if err := w.ours.RefuseWebhook(); err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (w *world) callDirectly(ctx context.Context) error {
 	})
 }
 
-// grant makes the namespace, binds the group there, and returns a token that may read the
-// metrics.
+// grant creates the namespace, binds the group there, and returns a token that may read
+// the metrics.
 func grant(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if text, err := kit.TryKubectl(ctx, c, objects, "apply", "-f", "-"); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, text)
@@ -156,7 +156,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-me
 subjects: [{kind: ServiceAccount, namespace: latency, name: metrics}]
 `
 
-// newPoster has the administrator impersonate the users.
+// newPoster makes a poster with which the administrator impersonates the users.
 func newPoster(config *rest.Config) (*poster, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// configuration is that of our webhook.
+	// configuration is the name of our webhook's configuration.
 	configuration = "krake-webhook"
-	// trivialAnnotation makes a ConfigMap one for the trivial webhook, which puts
-	// trivialLabel on it, and what was prepared for the annotation's value.
+	// trivialAnnotation selects a ConfigMap for the trivial webhook. This adds
+	// trivialLabel, and the prepared patch for the annotation's value.
 	trivialAnnotation = "latency.example.com/trivial"
 	trivialLabel      = "latency.example.com/seen"
 )
@@ -40,13 +40,13 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// trivialWebhook decodes the object, as all do, and answers with a patch that is
-// there already: of one operation, or of those by which ours changes an
-// Application of that size. Between the two is what the API server makes of a
-// larger patch and a larger object; what is beyond them, is ours.
+// trivialWebhook decodes the object, as every webhook does, and answers with a prepared
+// patch: of one operation, or with ours for an Application of that size. The difference
+// of the two is the API server's cost of a larger patch and object; any further cost is
+// our webhook's.
 type trivialWebhook map[string][]byte
 
-// newTrivialWebhook looks at what ours adds to an Application of each size.
+// newTrivialWebhook reads what our webhook adds to an Application of each size.
 func (w *world) newTrivialWebhook(ctx context.Context, sizes []int) (trivialWebhook, error) {
 	operations := []operation{{"add", "/metadata/labels", map[string]string{trivialLabel: "true"}}}
 	one, err := json.Marshal(operations)
@@ -86,8 +86,8 @@ func (t trivialWebhook) Handle(_ context.Context, request admission.Request) adm
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}}
 }
 
-// serveTrivial serves the trivial webhook by the same framework as ours, and
-// registers it as ours is, but for the annotation.
+// serveTrivial serves the trivial webhook with the same framework as ours, and
+// registers it as ours, except for the annotation.
 func (w *world) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error) {
 	webhook, err := w.newTrivialWebhook(ctx, sizes)
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *world) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 	}
-	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the server; a request that is not answered tells
+	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the server; a missing answer shows a failure
 	return server, w.registerTrivial(ctx, "https://"+listener.Addr().String(), certificate)
 }
 
@@ -141,7 +141,7 @@ func (w *world) registerTrivial(ctx context.Context, url string, ca []byte) erro
 	})
 }
 
-// poll tries for a minute until it succeeds, and gives up with the last failure.
+// poll repeats try for a minute until it succeeds, and returns its last error.
 func poll(ctx context.Context, try func() error) (failure error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		failure = try()

@@ -29,7 +29,7 @@ func (r results) write(out io.Writer, markdown bool) {
 	table(out, rows, markdown)
 }
 
-// settings are in the order of the tables.
+// settings returns the settings in the order of the tables.
 func (r results) settings() []setting {
 	var all []setting
 	for _, atOnce := range []int{1, turn} {
@@ -55,7 +55,7 @@ func (r results) row(s setting, k kind) []string {
 func (r results) phaseRow(s setting, k kind) []string {
 	phases := r.phases[cell{s, k}]
 	of := func(phase string) time.Duration { return time.Duration(phases.phase(phase) * float64(time.Second)) }
-	decoding := "" // looked at while nothing else is under way
+	decoding := "" // shown only without concurrent requests
 	if s.atOnce == 1 {
 		decoding = fmt.Sprintf("%.0f %%", 100*ratio(percentile(r.decoding[s.size], 50), percentile(r.computing[s.size], 50)))
 	}
@@ -81,7 +81,7 @@ func table(out io.Writer, rows [][]string, markdown bool) {
 		for _, row := range rows {
 			fmt.Fprintln(columns, strings.Join(row, "\t"))
 		}
-		_ = columns.Flush() // text for a person, as everywhere
+		_ = columns.Flush() // text for the terminal
 		return
 	}
 	for n, row := range rows {

@@ -16,31 +16,31 @@ import (
 	"time"
 )
 
-// verdict is what the tests of a package say; nothing if all pass.
+// verdict is the result of a package's tests; empty if all pass.
 type verdict struct {
 	// failed is the first test that failed, with its subtest.
 	failed string
-	// invariant is the first one that test/faults found violated, as I2.
+	// invariant is the first invariant that test/faults found violated, as I2.
 	invariant string
-	// broken is what the compiler said.
+	// broken is the compiler's error.
 	broken string
-	// tier names the tests that said so, see tiers.
+	// tier names the tests of the verdict, see tiers.
 	tier string
 }
 
-// tester runs the tests of a package under an overlay, or none. As for a shell,
-// variables may stand before the package, and arguments after it.
+// tester runs the tests of a package under an overlay, or none. As in a shell,
+// variables may precede the package, and arguments follow it.
 type tester func(ctx context.Context, overlay, pkg string) (verdict, error)
 
-// goTest gives the tester of the module in a folder.
+// goTest returns the tester of the module in a folder.
 func goTest(dir string) tester {
 	return func(ctx context.Context, overlay, pkg string) (verdict, error) {
-		// A mutant may run for ever. What the tests take is a small part of this.
+		// A mutant may run forever. The tests take a small part of this.
 		variables, arguments := split(pkg)
 		arguments = append([]string{"test", "-json", "-count=1", "-failfast", "-vet=off", "-timeout=3m", "-overlay=" + overlay}, arguments...)
 		command := exec.CommandContext(ctx, "go", arguments...)
 		command.Env = append(os.Environ(), variables...)
-		if overlay != "" { // also what the tests build has the mutant
+		if overlay != "" { // programs that the tests build have the mutant, too
 			command.Env = append(command.Env, "GOFLAGS=-overlay="+overlay)
 		}
 		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -60,7 +60,7 @@ func goTest(dir string) tester {
 	}
 }
 
-// split parts the variables from the package and its arguments.
+// split separates the variables from the package and its arguments.
 func split(pkg string) (variables, arguments []string) {
 	for word := range strings.FieldsSeq(pkg) {
 		if len(arguments) == 0 && strings.Contains(word, "=") {
@@ -72,13 +72,13 @@ func split(pkg string) (variables, arguments []string) {
 	return variables, arguments
 }
 
-// invariant begins a line that tells of its violation.
+// invariant matches the begin of a line that reports a violation.
 var invariant = regexp.MustCompile(`^\s*(?:[a-z_0-9]+_test\.go:\d+: )?(I\d+): `)
 
-// event is a line of go test -json, as far as it is read here.
+// event has the fields of a line of go test -json that are read here.
 type event struct{ Action, Test, Output string }
 
-// judge reads what go test -json says of one package.
+// judge reads the output of go test -json for one package.
 func judge(events io.Reader) (verdict, error) {
 	var found verdict
 	var built, running string
@@ -100,7 +100,7 @@ func judge(events io.Reader) (verdict, error) {
 		case "run":
 			running = e.Test
 		case "fail":
-			if found.failed == "" && found.broken == "" { // a crash names no test: it was the last that began
+			if found.failed == "" && found.broken == "" { // a crash names no test: it was the last one that began
 				found.failed = cmp.Or(e.Test, running, "the package as a whole")
 			}
 		}
@@ -110,7 +110,7 @@ func judge(events io.Reader) (verdict, error) {
 	}
 }
 
-// orNothing is no verdict if nothing has failed, whatever was said.
+// orNothing returns an empty verdict if nothing has failed, whatever the output was.
 func (v verdict) orNothing() verdict {
 	if v.failed == "" && v.broken == "" {
 		return verdict{}

@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mutant is a small fault in one file, of the kind that people make.
+// mutant is a small bug in one file, of the kind that people make.
 type mutant struct {
 	Name string `json:"name"`
 	File string `json:"file"`
-	// Old is in the file exactly once, and New takes its place.
+	// Old is in the file exactly once, and New replaces it.
 	Old string `json:"old"`
 	New string `json:"new"`
 	// Why is what a user would suffer.
 	Why string `json:"why"`
-	// Packages are those whose tests should find it, the most likely one first;
+	// Packages are the packages whose tests should find it, the most likely one first;
 	// by default the file's own, then the engine.
 	Packages []string `json:"packages"`
 }
 
-// engine is the package that all others are there for.
+// engine is the package that all others depend on.
 const engine = "./pkg/schema"
 
-// read gives the mutants of a list, which name their packages then.
+// read returns the mutants of a list, and completes their packages.
 func read(list []byte) ([]mutant, error) {
 	var mutants []mutant
 	if err := yaml.UnmarshalStrict(list, &mutants); err != nil {
@@ -62,8 +62,8 @@ func (m *mutant) validate() error {
 	return nil
 }
 
-// changed gives the text of the file with the fault in it. The old text must be
-// there exactly once, or nobody knows what is tried.
+// changed returns the text of the file with the bug. The old text must be there exactly
+// once, so that the planted bug is unambiguous.
 func (m *mutant) changed(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, m.File))
 	if err != nil {

@@ -1,18 +1,17 @@
-// Mutants plants bugs in engine and admission, one at a time, and tells which test finds
-// each. Run it from the root of the repository:
+// Mutants plants bugs in engine and admission, one at a time, and reports which test finds each. Run it from the root
+// of the repository:
 //
 //	go run ./test/mutants
 //	go run ./test/mutants --only 'keys|align'
 //	go run ./test/mutants --sample 12
 //	go run ./test/mutants --faults
 //
-// The bugs are in mutants.yaml; with --faults, those of the agent that are in
-// faults.yaml, which the sweeps of test/faults have to find, in minutes each. A bug that no test finds makes the command fail;
-// so does one that does not compile, or whose old text is not in its file exactly
-// once, because that is a mistake in the list. No source is touched: the compiler
-// is given the changed file in place of the other (go test -overlay).
+// The bugs are in mutants.yaml. With --faults they are the agent's bugs in faults.yaml, which the sweeps of test/faults
+// must find, in minutes each. A bug that no test finds makes the command fail. A mistake in the list also fails: a bug
+// that does not compile, or an old text that is not in its file exactly once. No source is changed: the compiler reads
+// the changed file in place of the other (go test -overlay).
 //
-// Each bug meets the tests of make test first, and those of make verify if it survives them.
+// The tests of make test run first, and those of make verify if the bug survives them.
 package main
 
 import (
@@ -45,18 +44,18 @@ func main() {
 	})
 }
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Dir      string // the root of the repository; the current folder if empty
 	Only     string
-	Sample   int // how many mutants are tried, chosen at random; all if 0
+	Sample   int // number of mutants, chosen at random; all if 0
 	List     bool
 	Markdown bool
-	// Faults: the bugs are those that test/faults has to find.
+	// Faults: try the bugs that test/faults must find.
 	Faults bool
 }
 
-// AddFlags adds the flags, with the present values as defaults.
+// AddFlags adds the flags, with the current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Only, "only", o.Only, "try only the mutants whose name matches this regular expression")
 	flags.IntVar(&o.Sample, "sample", o.Sample, "try only so many mutants, chosen at random")
@@ -65,7 +64,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Faults, "faults", o.Faults, "try those bugs of the agent that test/faults has to find")
 }
 
-// Validate tells what does not go together.
+// Validate returns an error for options that exclude each other.
 func (o *Options) Validate() error {
 	if _, err := regexp.Compile(o.Only); err != nil {
 		return fmt.Errorf("--only: %w", err)

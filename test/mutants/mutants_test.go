@@ -17,7 +17,7 @@ import (
 
 const root = "../.."
 
-// A list that no longer fits the code would try nothing, and find that all is well.
+// An outdated list would try nothing, and report success.
 func TestTheListsFitTheCode(t *testing.T) {
 	for name, list := range map[string][]byte{"mutants.yaml": list, "faults.yaml": faults} {
 		mutants, err := read(list)
@@ -143,7 +143,7 @@ func twoFiles(t *testing.T) string {
 	return dir
 }
 
-// mutated gives the text of the changed file beside an overlay.
+// mutated returns the text of the changed file beside an overlay.
 func mutated(t *testing.T, overlay string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(overlay), "*.go"))
@@ -155,7 +155,7 @@ func mutated(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// narrow gives the report without its columns.
+// narrow returns the report without the padding of its columns.
 func narrow(report string) string {
 	var lines []string
 	for line := range strings.Lines(report) {
@@ -167,7 +167,7 @@ func narrow(report string) string {
 	return strings.Join(lines, "")
 }
 
-// Where a test fails anyway, every mutant would be caught.
+// If a test fails without a mutant, every mutant would seem caught.
 func TestRedBeforeAnyMutant(t *testing.T) {
 	red := func(context.Context, string, string) (verdict, error) { return verdict{failed: "TestA"}, nil }
 	err := run(t.Context(), Options{Dir: twoFiles(t)}, []byte(two), red, io.Discard)
@@ -247,7 +247,7 @@ func TestListOnly(t *testing.T) {
 	}
 }
 
-// Of the words of test/faults the first violation is told.
+// The first violation in the output of test/faults is reported.
 func TestInvariant(t *testing.T) {
 	events := `{"Action": "run", "Test": "TestA41"}
 {"Action": "output", "Test": "TestA41", "Output": "    tale_test.go:1: crash points, of demo/app-1:\n"}
@@ -275,7 +275,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What go test says of a module with one function.
+// The test reads the output of go test for a module with one function.
 func TestGoTest(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "go.mod"), "module example.org/one\n\ngo 1.26\n")

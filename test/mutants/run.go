@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// outcome is what became of a mutant; no test that failed means it survived.
+// outcome is the result of a mutant; without a failed test, it survived.
 type outcome struct {
 	mutant
 	verdict
@@ -30,7 +30,7 @@ func (o outcome) String() string {
 	return "SURVIVED"
 }
 
-// by names the tier that caught the bug, if it was planted.
+// by returns the tier that caught a planted bug.
 func (o outcome) by() string {
 	if o.tier == "" {
 		return ""
@@ -38,7 +38,7 @@ func (o outcome) by() string {
 	return " (" + o.tier + ")"
 }
 
-// tiers are the tests that each bug meets, in this order, with what they add to the
+// tiers are the tests that run against each bug, in this order, with their additional
 // arguments of go test.
 var tiers = []struct{ name, argument string }{{"make test", " -short"}, {"make verify", ""}}
 
@@ -96,8 +96,8 @@ func tryAll(ctx context.Context, dir string, mutants []mutant, test tester, out 
 	return outcomes, nil
 }
 
-// checkGreen looks that the tests pass as things are: where they fail anyway,
-// every mutant is caught.
+// checkGreen checks that the tests pass without a mutant: if they fail anyway, every
+// mutant seems caught.
 func checkGreen(ctx context.Context, mutants []mutant, test tester) error {
 	var packages []string
 	for _, m := range mutants {
@@ -116,7 +116,7 @@ func checkGreen(ctx context.Context, mutants []mutant, test tester) error {
 	return nil
 }
 
-// try gives the first verdict against a mutant.
+// try returns the first verdict against a mutant.
 func try(ctx context.Context, dir string, m mutant, test tester) (verdict, error) {
 	folder, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
@@ -139,8 +139,8 @@ func try(ctx context.Context, dir string, m mutant, test tester) (verdict, error
 	return verdict{}, nil
 }
 
-// write puts the changed file into a folder, and an overlay that tells the
-// compiler to read it in place of the other. It gives the path of the overlay.
+// write writes the changed file into a folder, with an overlay that makes the compiler
+// read it in place of the other. It returns the path of the overlay.
 func write(folder, dir string, m mutant) (string, error) {
 	text, err := m.changed(dir)
 	if err != nil {
@@ -158,7 +158,7 @@ func write(folder, dir string, m mutant) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, replace, 0o600))
 }
 
-// total counts, and gives an error if there is anything to do.
+// total counts the outcomes, and returns an error if a mutant needs work.
 func total(outcomes []outcome, out io.Writer) error {
 	var caught, survived, broken, early int
 	for _, o := range outcomes {

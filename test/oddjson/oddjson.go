@@ -1,4 +1,4 @@
-// Package oddjson has texts of JSON, and of what is nearly JSON, for the tests of decoders.
+// Package oddjson has texts that are JSON, or nearly JSON, for the tests of decoders.
 //
 //	for _, text := range oddjson.Oddities() {
 //		f.Add([]byte(text))
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Oddities are texts at which readers of JSON part ways.
+// Oddities returns texts that readers of JSON treat differently.
 func Oddities() []string {
 	return []string{
 		`{}`, `{"a": 1, "a": {"b": 2}, "a": [3]}`, `{"A": 1, "a": 2}`, `{"\u0061": 1, "a\u00e9\ud83d\ude00\ud800": "\n\/"}`,
@@ -51,8 +51,8 @@ func Damage(random *rand.Rand, of string) []byte {
 	return text
 }
 
-// IsTooBig reports whether the library refuses a text for a number that is no number of Go's: the text
-// is JSON all the same.
+// IsTooBig reports whether the library refuses a text because a number exceeds Go's types: the text is
+// still JSON.
 func IsTooBig(err error) bool { return strings.Contains(err.Error(), "cannot unmarshal number") }
 
 // DeploymentSpec is the field spec of [Deployment].
@@ -65,7 +65,8 @@ const DeploymentSpec = `"spec": {"replicas": 2, "revisionHistoryLimit": 3, "prog
 	"env": [{"name": "A", "value": "one"}, {"name": "B", "value": "two"}, {"name": "C", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}],
 	"readinessProbe": {"httpGet": {"path": "/ready", "port": "http", "scheme": "HTTP"}, "periodSeconds": 5, "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3}}]}}}`
 
-// Deployment is one as an API server sends it: half of it are managedFields.
+// Deployment returns a Deployment as an API server sends it: half of it is
+// managedFields.
 func Deployment(version int) string {
 	fields := strings.Repeat(`"f:image": {}, "f:resources": {".": {}, "f:limits": {".": {}, "f:memory": {}}, "f:requests": {".": {}, "f:cpu": {}, "f:memory": {}}}, "k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}, `, 6)
 	return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "demo", "uid": "8c1f3e0a-1111-2222-3333-444455556666", "resourceVersion": "%d", "generation": 3,

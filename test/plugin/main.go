@@ -1,5 +1,5 @@
-// Command plugin measures kubectl krake beside kubectl: how large they are, built in the
-// same way, and how long they take to start, by turns, with their files in memory and not.
+// Command plugin compares kubectl krake with kubectl: their sizes, built in the same way,
+// and their start times, in turns, with their files cached and not.
 //
 //	go run ./test/plugin
 //
@@ -31,12 +31,12 @@ func main() {
 	})
 }
 
-// binary is one of the two.
+// binary is one of the two programs.
 type binary struct {
 	name string
 	// module is the folder of its module, source its package.
 	module, source string
-	// version are the arguments by which it says its version.
+	// version has the arguments with which it prints its version.
 	version []string
 	path    string
 }
@@ -96,7 +96,7 @@ func (p *binary) build(ctx context.Context, folder string) error {
 	return nil
 }
 
-// load is that of the machine: a busy one shows little.
+// load returns the load of the machine: measurements on a busy one are worth little.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // measureAll starts each program in each way, one after the other in each round, and
-// gives the times by program and way: help cold and warm, version cold and warm.
+// returns the times by program and way: help cold and warm, version cold and warm.
 func measureAll(ctx context.Context, of []binary, rounds int) ([][4][]time.Duration, error) {
 	times := make([][4][]time.Duration, len(of))
 	for range rounds {
@@ -47,8 +47,8 @@ func start(ctx context.Context, path string, arguments []string) (time.Duration,
 	return time.Since(begun), nil
 }
 
-// forget has the kernel drop a file from memory, so that the next start reads it again.
-// It is written out first: what is not, stays.
+// forget makes the kernel drop a file from its cache, so that the next start reads it
+// again. It first writes the file to disk, because unwritten pages stay.
 func forget(path string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func forget(path string) (err error) {
 	return nil
 }
 
-// median gives the time in the middle, or between the two there.
+// median returns the time in the middle, or the mean of the two there.
 func median(times []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	middle := len(sorted) / 2

@@ -26,8 +26,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Each program is started in each way as often as is asked for; one that fails is told,
-// and not counted.
+// Each program is started in each way as often as requested; a failure is reported, and
+// not counted.
 func TestMeasureAll(t *testing.T) {
 	folder := t.TempDir()
 	log := filepath.Join(folder, "log")

@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the policy krake-agents-configmaps says.
+// Messages of the policy krake-agents-configmaps.
 const (
 	notOurs = "an agent changes and deletes only ConfigMaps that carry its annotation krake.dev/owner: leave this one to its owner, " +
 		"or, to adopt it outside of the namespaces of Kubernetes, first set its marks and change nothing else"
@@ -17,32 +17,32 @@ const (
 		"or, to let go of it, take all of them away and change nothing else"
 )
 
-// marked puts the marks on an object that belongs to an Application.
+// marked adds the marks of an Application's object.
 func marked(cm *corev1.ConfigMap) {
 	with(cm, label("krake.dev/owned-by", "0123456789abcdef"),
 		annotate("krake.dev/owner", cm.Namespace+"/a /ConfigMap/"+cm.Namespace+"/"+cm.Name),
 		annotate("krake.dev/owner-uid", "5f0c8a4e-0000-4000-8000-000000000000"))
 }
 
-// letGoOf takes all marks away.
+// letGoOf removes all marks.
 func letGoOf(cm *corev1.ConfigMap) {
 	with(cm, noLabel("krake.dev/owned-by"), noAnnotation("krake.dev/owner"), noAnnotation("krake.dev/owner-uid"))
 }
 
-// theirs is a ConfigMap of somebody else, with something in every place.
+// theirs creates a ConfigMap of another client, with an entry in every field.
 func theirs(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"), data("x", "1"), binary("y", "1"), label("team", "blue"), annotate("note", "mine"),
 		ownedByDefault(t), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/theirs"} })
 }
 
-// applied is a ConfigMap that an agent made for an Application.
+// applied creates a ConfigMap that an agent made for an Application.
 func applied(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, agent("local"), plain(namespace, "app"), marked, data("x", "1"))
 }
 
-// The ConfigMaps that an Application asks for are an agent's, all others are not.
+// An agent writes the ConfigMaps that an Application asks for, and no others.
 func TestAgentsWriteMarkedConfigMaps(t *testing.T) {
 	local := agent("local")
 	noOwner, noOwnedBy := noAnnotation("krake.dev/owner"), noLabel("krake.dev/owned-by")
@@ -69,9 +69,8 @@ func TestAgentsWriteMarkedConfigMaps(t *testing.T) {
 	})
 }
 
-// An agent adopts the ConfigMap of somebody else by a write that marks it, and
-// lets go of its own by one that takes the marks away; what else it writes, it
-// writes apart from that.
+// An agent adopts another client's ConfigMap with a write that adds the marks, and
+// releases its own with one that removes them. Other changes need a separate write.
 func TestAgentsAdoptAndLetGo(t *testing.T) {
 	local := agent("local")
 	noUID, noOwner, noOwnedBy := noAnnotation("krake.dev/owner-uid"), noAnnotation("krake.dev/owner"), noLabel("krake.dev/owned-by")
@@ -122,7 +121,7 @@ func TestAgentsAdoptAndLetGo(t *testing.T) {
 	check(t, writes)
 }
 
-// What Kubernetes needs is adopted by no agent, wherever agents may write.
+// No agent adopts a ConfigMap that Kubernetes needs, wherever agents may write.
 func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps
 	for _, namespace := range []string{"kube-system", "kube-public", "krake-system", "krake-agents"} {
@@ -139,7 +138,7 @@ func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 	expect(t, notOurs, kit.ErrorOf(update(t, agent("local"), root, marked)))
 }
 
-// An agent deletes what it made, one by one and as a collection.
+// An agent deletes ConfigMaps that it made, by name and as a collection.
 func TestAgentsDeleteMarkedConfigMaps(t *testing.T) {
 	namespace := newNamespace(t)
 	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps(namespace)
@@ -166,8 +165,8 @@ func TestAgentsDeleteMarkedConfigMaps(t *testing.T) {
 	expect(t, notOurs, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, only))
 }
 
-// Of the ConfigMaps of everybody else the policies say nothing, whatever is in
-// them, and wherever they are.
+// The policies allow every write of other ConfigMaps by other clients, with any content
+// and in any namespace.
 func TestPlainConfigMaps(t *testing.T) {
 	namespace := newNamespace(t)
 	full := []edit{

@@ -16,13 +16,13 @@ import (
 
 const agentsNever = "an agent deletes no Application but one of its own cluster whose annotation krake.dev/hooks names complete: have a user do it"
 
-// mayNot is what somebody reads who may delete ConfigMaps only.
+// mayNot is the message for a user who may delete only ConfigMaps.
 func mayNot(user, namespace string) string {
 	return fmt.Sprintf("user %q may delete ConfigMaps, but no Applications in namespace %q: have the ClusterRole krake-application-delete bound", user, namespace)
 }
 
-// Whoever may edit ConfigMaps, and nothing else, takes no workload down: neither
-// by the name, nor by a selector, nor with --all.
+// A user who may edit ConfigMaps, and nothing else, cannot delete an Application:
+// neither by name, nor by a selector, nor with --all.
 func TestDeletionNeedsTheRight(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, who := range []identity{namespaceEditor, namespaceAdmin} {
@@ -47,8 +47,8 @@ func TestDeletionNeedsTheRight(t *testing.T) {
 	})
 }
 
-// deletion is a line of a table: who deletes what, and what the policy says. What is
-// deleted is gone, so that nothing holds it up.
+// deletion is a row of a table: who deletes what, and the policy's message. Deleted
+// objects have no finalizers.
 type deletion struct {
 	what   string
 	who    identity
@@ -56,7 +56,7 @@ type deletion struct {
 	want   string
 }
 
-// checkDeletions deletes each one by its name, and another one in a collection.
+// checkDeletions deletes each object by its name, and another in a collection.
 func checkDeletions(t *testing.T, namespace string, deletions []deletion) {
 	t.Helper()
 	for _, d := range deletions {
@@ -76,9 +76,9 @@ func checkDeletions(t *testing.T, namespace string, deletions []deletion) {
 	}
 }
 
-// An agent deletes an Application that has said that its work is done: one that may
-// say so, of its own cluster, which is there by the webhook's leave. It needs no right
-// to delete Applications for that, and has none.
+// An agent deletes an Application that has reported its work complete. The Application
+// must be of the agent's cluster, admitted by the webhook, and with the hook enabled.
+// The agent has no other right to delete Applications.
 func TestAgentsDeleteWhatIsComplete(t *testing.T) {
 	namespace := newNamespace(t)
 	local, other := agent("local"), agent("other")
@@ -119,15 +119,16 @@ func TestAgentsDeleteWhatIsComplete(t *testing.T) {
 		{"the hook takes no right from users", namespaceEditor, done, allowed},
 	})
 
-	// Once more, while it waits for what it has to go: nobody is told twice.
+	// While the move waits for the former cluster, a second deletion gets no second
+	// message.
 	deleted(changed(moved, complete))(t, namespace)
 	configMaps := local.mustClient(t).CoreV1().ConfigMaps(namespace)
 	expect(t, allowed, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 	letGo(t, namespace)
 }
 
-// The policy reads the annotation as the agent does, or the agent would be refused
-// what it is to do, or allowed what nobody has wished for.
+// The policy reads the annotation as the agent does. Otherwise it would refuse the
+// agent's work, or allow a deletion that no user asked for.
 func TestHooksAreReadAlike(t *testing.T) {
 	namespace := newNamespace(t)
 	configMaps := agent("local").mustClient(t).CoreV1().ConfigMaps(namespace)
@@ -161,7 +162,7 @@ func isThere(t *testing.T, namespace, name string) bool {
 	return server.Get(t, kit.ConfigMaps, namespace, name) != nil
 }
 
-// A right for one Application is one for this Application: the policy asks for
+// The right to delete one Application covers this Application only: the policy checks
 // the name.
 func TestTheRightToDeleteOne(t *testing.T) {
 	namespace := newNamespace(t)
@@ -179,11 +180,11 @@ rules: [{apiGroups: [krake.dev], resources: [applications], verbs: [delete], res
 	expect(t, mayNot("carl", namespace), configMaps.Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 }
 
-// The controllers that delete what they do not know have the right by the roles
-// that every cluster has.
+// Controllers that delete objects of any kind have the right from the default roles of
+// every cluster.
 func TestControllersMayDelete(t *testing.T) {
 	for _, controller := range []string{"namespace-controller", "generic-garbage-collector", "ttl-after-finished-controller"} {
-		want := controller != "ttl-after-finished-controller" // one that may not, or the question would prove nothing
+		want := controller != "ttl-after-finished-controller" // a controller without the right shows that the question is a real one
 		answer, err := server.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:   "system:serviceaccount:kube-system:" + controller,
@@ -200,7 +201,7 @@ func TestControllersMayDelete(t *testing.T) {
 	}
 }
 
-// A namespace goes with the Applications in it.
+// The deletion of a namespace deletes its Applications.
 func TestDeletionOfANamespace(t *testing.T) {
 	namespace := newNamespace(t)
 	admitted(t, namespace)
@@ -208,8 +209,8 @@ func TestDeletionOfANamespace(t *testing.T) {
 	server.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
 }
 
-// Owners of Applications are collected as all owners are: what they own goes
-// with them, or is let go.
+// Applications as owners are garbage-collected as usual: their dependents are deleted,
+// or orphaned.
 func TestGarbageCollection(t *testing.T) {
 	for policy, stays := range map[metav1.DeletionPropagation]bool{
 		metav1.DeletePropagationBackground: false,

@@ -20,9 +20,8 @@ var policyNames = []string{
 	"krake-agents-configmaps", "krake-agents-leases", "krake-application", "krake-application-deletion", "krake-habitat", "krake-habitat-workloads",
 }
 
-// noExpressionFailed reads all answers of the server from its audit log. (Its
-// counters do not tell a refusal from a failure.) That there are refusals at all
-// is part of the question.
+// noExpressionFailed reads all answers of the server from its audit log, because its
+// counters do not separate refusals from failures. It also requires some refusals.
 func noExpressionFailed(auditLog string) error {
 	file, err := os.Open(auditLog)
 	if err != nil {
@@ -44,7 +43,7 @@ func noExpressionFailed(auditLog string) error {
 		}
 		message := event.ResponseStatus.Message
 		if strings.Contains(message, "'"+plantedPrefix) {
-			continue // a fault that a test has planted
+			continue // a fault that a test planted
 		}
 		for _, failure := range []string{"resulted in error", "cost limit", "cost budget", "failed messageExpression", "compilation"} {
 			if strings.Contains(message, failure) {
@@ -57,8 +56,8 @@ func noExpressionFailed(auditLog string) error {
 	}
 }
 
-// The API server's own check of the types finds nothing in the expressions, and
-// each policy denies, and fails closed.
+// The API server's type check finds no mistake in the expressions, and each policy
+// denies, and fails closed.
 func TestPoliciesAreSound(t *testing.T) {
 	client := server.AdmissionregistrationV1()
 	for _, name := range policyNames {
@@ -83,8 +82,8 @@ func TestPoliciesAreSound(t *testing.T) {
 	}
 }
 
-// Expressions have a limit of what they may cost. The largest Application that
-// may be is far below it, for its agent too; a larger one is refused in words.
+// Expressions have a cost limit. The largest possible Application is far below it, also
+// for its agent; a larger one is refused with a message.
 func TestCost(t *testing.T) {
 	namespace := newNamespace(t)
 	const most = 1000
@@ -106,7 +105,7 @@ func TestCost(t *testing.T) {
 		fill(most/2-1, aData), fill(most/2, aBinary), fill(most-2, aLabel), fill(most-1, aFinalizer))
 	cm = mustUpdate(t, agent("local"), cm, label("krake.dev/state", "RUNNING"), addFinalizerOf("local"),
 		data("status", "{}"), data("inventory.local", "[]"))
-	cm = mustUpdate(t, administrator, cm, data("spec.manifest", "x")) // what the agent has added does not count
+	cm = mustUpdate(t, administrator, cm, data("spec.manifest", "x")) // the agent's entries do not count
 	cm = mustUpdate(t, administrator, cm, annotate("krake.dev/cluster", "other"), annotate("krake.dev/force-delete", strings.Repeat("x,", 499)))
 	mustUpdate(t, administrator, cm, noData("inventory.local"), dropFinalizerOf("local"),
 		annotate("krake.dev/force-delete", "local,"+strings.Repeat("x,", 490)))
@@ -124,7 +123,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("too many %s: %q", what, got)
 		}
 	}
-	// To adopt and to let go compares as much.
+	// Adoption and release compare as much.
 	full := create(t, administrator, plain(namespace, "app"), data("x", strings.Repeat("x", 900<<10)), fill(most, aData),
 		fill(most-1, aLabel), fill(most-2, func(key string) edit { return annotate(key, "x") }), fill(most, aFinalizer))
 	full = mustUpdate(t, agent("local"), full, marked)

@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the definition says of a field, behind its path.
+// Messages of the definition about a field, after its path.
 const (
 	notAllChecked = ", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]"
 
@@ -43,14 +43,15 @@ const (
 	sayBoundGroup  = "must be a service group, as default: not empty, without white space, colons and dots"
 )
 
-// cell is a Habitat of the table, and what the definition says of it.
+// cell is a Habitat of the table, and the definition's message.
 type cell struct {
 	what string
-	// change is a merge patch of v1beta2Habitat, or, if it is of v1beta1, of that.
+	// change is a merge patch of v1beta2Habitat, or of v1beta1Habitat if it sets
+	// v1beta1.
 	change  string
 	want    string
 	v1beta1 bool
-	// differs says why habitat.Parse says otherwise.
+	// differs is the reason why habitat.Parse reports another result.
 	differs string
 }
 
@@ -61,10 +62,10 @@ func (c cell) habitat() string {
 	return v1beta2Habitat
 }
 
-// blocked is a mistake that keeps the server from looking for others.
+// blocked is a mistake that keeps the server from checking further.
 func blocked(mistake string) string { return "[" + mistake + notAllChecked }
 
-// x is a text of so many characters.
+// x returns a text of n characters.
 func x(n int) string { return strings.Repeat("x", n) }
 
 func inV1beta2(fields string) string { return "spec: {v1beta2: {" + fields + "}}" }
@@ -125,12 +126,12 @@ var ofVersions = []cell{
 	{what: "an unknown field at the top", change: "replicas: 1", want: unknown("replicas")},
 }
 
-// unknown is what the server says of a field that there is not.
+// unknown is the server's message about an unknown field.
 func unknown(path string) string {
 	return `Habitat in version "v1beta1" cannot be handled as a Habitat: strict decoding error: unknown field "` + path + `"`
 }
 
-// ofNames: the name of a Habitat is part of others.
+// ofNames: the name of a Habitat is part of other names.
 var ofNames = []cell{
 	{what: "a name of 52 characters", change: "metadata: {name: " + x(52) + "}"},
 	{what: "a name of 53 characters", change: "metadata: {name: " + x(53) + "}", want: "metadata.name: Invalid value: " + sayName},
@@ -140,7 +141,7 @@ var ofNames = []cell{
 	{what: "a name that ends so", change: "metadata: {name: my-peers}"},
 }
 
-// ofPods: what is to run, and how many. Both versions have it.
+// ofPods: what to run, and how many replicas. Both versions have these fields.
 var ofPods = []cell{
 	{what: "no count, which is none", change: inV1beta2("count: null")},
 	{what: "count 0", change: inV1beta2("count: 0")},
@@ -174,7 +175,7 @@ var ofUpdates = []cell{
 		want: blocked(`spec.v1beta2.updateStrategy: Unsupported value: "": supported values: "RollingUpdate", "OnDelete"`)},
 }
 
-// ofServices: the service. Both versions have it.
+// ofServices: the service. Both versions have its fields.
 var ofServices = []cell{
 	{what: "no topology", change: inService("topology: null"), want: blocked("spec.v1beta2.service.topology: Required value")},
 	{what: "topology ring", change: inService("topology: ring"), want: blocked(`spec.v1beta2.service.topology: Unsupported value: "ring": supported values: "standalone", "leader"`)},
@@ -192,7 +193,7 @@ var ofServices = []cell{
 	{what: "a name of three dots", change: inService(`name: "..."`)},
 }
 
-// ofRings: with whom the service is in a ring, and by what it is configured.
+// ofRings: the ring of the service, and its configuration.
 var ofRings = []cell{
 	{what: "no service", change: inV1beta2("service: null"), want: blocked("spec.v1beta2.service: Required value")},
 	{what: "a group and a channel", change: inService("group: blue, channel: unstable")},
@@ -226,7 +227,7 @@ var ofRings = []cell{
 	{what: "a ring of 64 characters", change: inService("ringSecretName: " + x(49) + "-20230101000000"), want: blocked("spec.v1beta2.service.ringSecretName: Too long: may not be more than 63 bytes")},
 }
 
-// ofBinds: which services it uses. Both versions have it.
+// ofBinds: the services that it uses. Both versions have these fields.
 var ofBinds = []cell{
 	{what: "no binds", change: inService("bind: []")},
 	{what: "a bind", change: inBind("")},
@@ -308,7 +309,7 @@ var ofStorage = []cell{
 	{what: "a class of 254 characters", change: inStorage("storageClassName: " + x(254)), want: blocked("spec.v1beta2.persistentStorage.storageClassName: Too long: may not be more than 253 bytes")},
 }
 
-// ofVariables: they are those of Pods. Both versions have them.
+// ofVariables: the variables of the Pods. Both versions have them.
 var ofVariables = []cell{
 	{what: "no variables", change: inV1beta2("env: []")},
 	{what: "a variable", change: inEnv("name: A, value: b")},
@@ -361,7 +362,7 @@ var ofVariables = []cell{
 
 const divisor = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
-// short is what the server says of a text with nothing in it.
+// short is the server's message about an empty text.
 func short(path string) string {
 	return path + `: Invalid value: "": ` + path + " in body should be at least 1 chars long"
 }
@@ -375,14 +376,14 @@ func allCells() []cell {
 	return cells
 }
 
-// flat is the same in v1beta1, where it is directly in spec.
+// flat is the cell for v1beta1, which has the fields directly in spec.
 func flat(c cell) cell {
 	below := strings.TrimSuffix(strings.TrimPrefix(c.change, "spec: {v1beta2: "), "}")
 	return cell{"v1beta1, " + c.what, "spec: " + below, strings.ReplaceAll(c.want, "spec.v1beta2.", "spec."), true, c.differs}
 }
 
-// What is wrong with a Habitat is said when it is created, with the field and the way
-// out, and the process says the same of one that got in by another definition.
+// The server refuses an invalid Habitat at creation, with the field and the remedy. The
+// controller reports the same for a Habitat that another definition let in.
 func TestDefinitionOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, c := range allCells() {
@@ -403,7 +404,7 @@ func TestDefinitionOfHabitats(t *testing.T) {
 	}
 }
 
-// All mistakes are said at once, as far as the server goes.
+// The server reports all mistakes at once, as far as it evaluates the rules.
 func TestDefinitionSaysAll(t *testing.T) {
 	_, err := dryCreation(t.Context(), administrator, newNamespace(t), habitatOf(v1beta2Habitat, `
 metadata: {name: peers}
@@ -428,7 +429,7 @@ spec:
 	}
 }
 
-// An absent custom version is v1beta1, also where people look: it is written down.
+// An absent custom version is stored as v1beta1, where users see it.
 func TestAbsentVersionIsWrittenDown(t *testing.T) {
 	resource := server.Dynamic.Resource(habitats).Namespace(newNamespace(t))
 	stored, err := resource.Create(t.Context(), habitatOf(v1beta1Habitat, ""), metav1.CreateOptions{})
@@ -438,7 +439,7 @@ func TestAbsentVersionIsWrittenDown(t *testing.T) {
 	}
 }
 
-// change is an update of a Habitat, and what the definition says of it.
+// change is an update of a Habitat, and the definition's message.
 type change struct {
 	what                string
 	of, stored, updated string
@@ -469,7 +470,7 @@ var changes = []change{
 	{"a flat count into v1beta2", v1beta2Habitat, "", "spec: {count: 1}", "spec: Forbidden: " + sayMove},
 }
 
-// What cannot be changed is said to be so, with the reason and the way out.
+// The server refuses changes of immutable fields, with the reason and the remedy.
 func TestChangesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	resource := mustHabitatsAs(t, namespaceEditor, namespace)

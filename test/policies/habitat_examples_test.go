@@ -15,15 +15,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What is said of deprecated Habitats, and how the server says it.
+// Warnings about deprecated Habitats, and their form from the server.
 const (
 	sayDeprecated = "customVersion v1beta1 is deprecated, and will be removed: use customVersion: v1beta2 with spec.v1beta2"
 
 	deprecated = "Validation failed for ValidatingAdmissionPolicy 'krake-habitat-deprecated' with binding 'krake-habitat-deprecated': " + sayDeprecated
 )
 
-// Whoever writes a Habitat of a deprecated version is warned, and it is written. When it
-// goes, it is too late for that.
+// The server stores a Habitat of a deprecated version with a warning. A warning at its
+// deletion would come too late.
 func TestDeprecatedHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	await(t, namespaceEditor, "delete", "habitat.sh", "habitats", namespace)
@@ -52,6 +52,13 @@ func TestDeprecatedHabitats(t *testing.T) {
 			expectWarning("create it", c.want, kit.ErrorOf(resource.Create(t.Context(), of, metav1.CreateOptions{})))
 			expectWarning("change it", c.want, patch(`{"metadata":{"labels":{"a":"b"}}}`))
 			expectWarning("delete it", "", resource.Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+			// The server tries a patch on its cached object first. Without the deletion in the
+			// cache, that try, which is then repeated, would warn.
+			kit.EventuallyTrue(t, "the server's cache does not have the deletion", func() bool {
+				cached, err := resource.Get(t.Context(), "shop", metav1.GetOptions{ResourceVersion: "0"})
+				kit.Must(t, err)
+				return cached.GetDeletionTimestamp() != nil
+			})
 			expectWarning("let it go", "", patch(`{"metadata":{"finalizers":null}}`))
 		})
 	}
@@ -65,8 +72,8 @@ func TestDeprecatedHabitats(t *testing.T) {
 	}
 }
 
-// The server takes the examples as they are, and warns of the one that is of a
-// deprecated version.
+// The server accepts the examples unchanged, and warns about the one of a deprecated
+// version.
 func TestExamplesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	const folder = "../../examples/habitat"
@@ -94,8 +101,8 @@ func TestExamplesOfHabitats(t *testing.T) {
 	}
 }
 
-// checkExample looks whether the Habitats of a file can be carried out, with the Secrets
-// that are in it.
+// checkExample checks that the Habitats of a file can be carried out with the Secrets in
+// it.
 func checkExample(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -125,8 +132,8 @@ func checkExample(t *testing.T, path string) {
 	}
 }
 
-// The server takes the installations with Habitats as they are, and the command what
-// they tell it.
+// The server accepts the installations with Habitats unchanged, and the command accepts
+// their arguments.
 func TestInstallationsOfHabitats(t *testing.T) {
 	kit.Long(t, "each way to install")
 	folder := filepath.Join(server.Dir(), "manifests", "overlays", "habitat")
@@ -141,7 +148,7 @@ func TestInstallationsOfHabitats(t *testing.T) {
 	mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default", "-k", filepath.Join(folder, "namespace"))
 }
 
-// The policies spell names that the programs have from packages.
+// The policies contain names that the programs import from packages.
 func TestNamesOfHabitats(t *testing.T) {
 	for file, names := range map[string][]string{
 		"policies/configmaps.yaml": {

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// callLimit and budget are those of the API server for one rule, and for all rules of
+	// callLimit and budget are the API server's limits for one rule, and for all rules of
 	// an object.
 	callLimit = 1_000_000
 	budget    = 10_000_000
 )
 
-// rules are a definition's, as the server evaluates them, without a server.
+// rules evaluates the rules of a definition as the server does, without a server.
 type rules struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
@@ -49,7 +49,7 @@ func compile(of *apiextensionsv1.JSONSchemaProps) (rules, error) {
 	return rules{structural, validator, cel.NewValidator(structural, true, callLimit)}, err
 }
 
-// say gives what the rules say of an object, sorted.
+// say returns the messages of the rules about an object, sorted.
 func (r rules) say(t *testing.T, of row) string {
 	t.Helper()
 	mistakes := validation.ValidateCustomResource(nil, of.object, r.validator)
@@ -73,15 +73,15 @@ func (r rules) say(t *testing.T, of row) string {
 	return strings.Join(all, "\n")
 }
 
-// isBlocking tells of mistakes behind which rules are not evaluated: they might cost
-// too much, or not find what they need.
+// isBlocking reports whether a mistake keeps rules from being evaluated, because they
+// might cost too much, or miss a field.
 func isBlocking(mistake *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
 		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
 	}, mistake.Type)
 }
 
-// shippedSchema is that of the shipped definition.
+// shippedSchema returns the schema of the shipped definition.
 func shippedSchema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	text, err := manifests.Files.ReadFile("components/habitat/crd/habitats.yaml")
@@ -91,13 +91,13 @@ func shippedSchema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 	return definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// row is a Habitat of the tables, and what was stored before it was changed.
+// row is a Habitat of the tables, with its state before the change.
 type row struct {
 	what           string
 	object, stored map[string]any
 }
 
-// rows are all those of the tables.
+// rows returns all rows of the tables.
 func rows() []row {
 	var all []row
 	for _, c := range allCells() {
@@ -112,8 +112,8 @@ func rows() []row {
 	return all
 }
 
-// Each rule and each limit of the definition is needed: without any one of them, the
-// tables would be red.
+// Each rule and each limit of the definition is needed: without it, a test of the
+// tables fails.
 func TestEachRuleOfHabitatsIsNeeded(t *testing.T) {
 	kit.Long(t, "each rule is left out once")
 	shipped := shippedSchema(t)
@@ -134,7 +134,7 @@ func TestEachRuleOfHabitatsIsNeeded(t *testing.T) {
 		plant(faulty)
 		rules, err := compile(faulty)
 		if err != nil {
-			continue // the server would not take it
+			continue // the server would refuse such a schema
 		}
 		if !slices.ContainsFunc(rows, func(r row) bool { return rules.say(t, r) != want[r.what] }) {
 			t.Errorf("without %s nothing is red", what)
@@ -146,11 +146,11 @@ func TestEachRuleOfHabitatsIsNeeded(t *testing.T) {
 	t.Logf("%d faults are planted", len(all))
 }
 
-// without is a copy without one element.
+// without returns a copy without one element.
 func without[T any](list []T, i int) []T { return slices.Concat(list[:i], list[i+1:]) }
 
-// faults are the ways to leave one rule or one limit out, for the fields at a path and
-// below. What only the controller writes is left alone.
+// faults returns the schemas without one rule or one limit, for the fields at a path
+// and below. It skips fields that only the controller writes.
 func faults(path string, of *apiextensionsv1.JSONSchemaProps) map[string]func(*apiextensionsv1.JSONSchemaProps) {
 	all := map[string]func(*apiextensionsv1.JSONSchemaProps){}
 	if path == ".status" {

@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// legacy are Habitats that got in by the definition of the Habitat operator, which
-// checks nothing.
+// legacy has Habitats that the definition of the Habitat operator let in, which checks
+// nothing.
 var legacy = map[string]struct{ of, stored string }{
 	"a name that is too long":       {v1beta2Habitat, "metadata: {name: " + x(53) + "}"},
 	"a name with a dot":             {v1beta2Habitat, "metadata: {name: a.b}"},
@@ -41,8 +41,7 @@ var legacy = map[string]struct{ of, stored string }{
 	"more variables than there may": {v1beta2Habitat, inV1beta2("env: " + manyVariables())},
 }
 
-// touched is what is written of a Habitat later: whatever is wrong with it is not the
-// writer's fault.
+// touched is a later write to a Habitat. Earlier mistakes must not block it.
 const touched = "{metadata: {annotations: {note: x}}, status: {message: x}}"
 
 func manyVariables() string {
@@ -57,8 +56,8 @@ func manyVariables() string {
 	return string(text)
 }
 
-// What got in before can be told in the status what is wrong, and can be deleted,
-// finalizers and all.
+// The status of an earlier invalid Habitat can be written, and the Habitat can be
+// deleted, with its finalizers.
 func TestHabitatsOfBefore(t *testing.T) {
 	namespace := newNamespace(t)
 	resource := server.Dynamic.Resource(habitats).Namespace(namespace)
@@ -90,8 +89,8 @@ func TestHabitatsOfBefore(t *testing.T) {
 	}
 }
 
-// withoutRules does something while the definition is as that of the Habitat operator,
-// which has no schema to speak of.
+// withoutRules calls do while the definition is that of the Habitat operator, which has
+// almost no schema.
 func withoutRules(t *testing.T, do func()) {
 	t.Helper()
 	const name = "habitats.habitat.sh"
@@ -110,7 +109,7 @@ func withoutRules(t *testing.T, do func()) {
 	do()
 }
 
-// awaitRules waits until the server has rules for Habitats, or has none.
+// awaitRules waits until the server applies the rules for Habitats, or applies none.
 func awaitRules(ctx context.Context, t *testing.T, has bool) {
 	t.Helper()
 	kit.EventuallyTrue(t, fmt.Sprintf("that the server has rules for Habitats is not %t", has), func() bool {

@@ -16,11 +16,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// plantedPrefix is that of the names of policies with a planted fault, and of those
-// whom they confine.
+// plantedPrefix begins the names of policies with a planted fault, and of the accounts
+// that they confine.
 const plantedPrefix = "planted-"
 
-// fault is a policy with one clause less.
+// fault is a policy without one clause.
 type fault struct {
 	what   string
 	who    identity
@@ -28,9 +28,8 @@ type fault struct {
 	policy *admissionregistrationv1.ValidatingAdmissionPolicy
 }
 
-// Each clause of the policies is needed: without any one of them, what the policies say
-// would be something else. The policies with the faults are in force at once, each for
-// somebody of its own.
+// Each clause of the policies is needed: without it, some decision differs. All faulty
+// policies are in force at once, each for an account of its own.
 func TestEachClauseOfHabitatsPoliciesIsNeeded(t *testing.T) {
 	kit.Long(t, "each clause is left out once")
 	p := newPlace(t)
@@ -56,7 +55,7 @@ func TestEachClauseOfHabitatsPoliciesIsNeeded(t *testing.T) {
 	}
 }
 
-// plantFaults puts policies with faults in force, until the test is over.
+// plantFaults puts faulty policies in force until the test ends.
 func plantFaults(t *testing.T, file string) []fault {
 	t.Helper()
 	text, err := manifests.Files.ReadFile("components/habitat/policies/" + file)
@@ -84,7 +83,7 @@ func plantFaults(t *testing.T, file string) []fault {
 	return faults
 }
 
-// put puts a policy in force, until the test is over.
+// put puts a policy in force until the test ends.
 func put(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) {
 	t.Helper()
 	client := server.AdmissionregistrationV1()
@@ -106,7 +105,7 @@ func put(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy
 	})
 }
 
-// probe writes what each of the policies is about, and changes nothing.
+// probe makes writes that the policy checks, as a dry run.
 func (f *fault) probe(ctx context.Context) error {
 	if err := creation(plain("default", "probe"))(ctx, f.as); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (f *fault) probe(ctx context.Context) error {
 	return createStatefulSet(ctx, f.as)
 }
 
-// faultsOf gives the policy without each one of its clauses.
+// faultsOf returns a policy for each clause, without that clause.
 func faultsOf(shipped *admissionregistrationv1.ValidatingAdmissionPolicy) []fault {
 	var all []fault
 	plant := func(name, expression string, into func(*admissionregistrationv1.ValidatingAdmissionPolicySpec) *string) {
@@ -141,8 +140,8 @@ func faultsOf(shipped *admissionregistrationv1.ValidatingAdmissionPolicy) []faul
 	return all
 }
 
-// weaker gives an expression without each one of its clauses, by what is left out. A
-// clause is what && or || joins with others, wherever that is.
+// weaker returns the expression without each one of its clauses, by the omitted clause.
+// A clause is an operand of && or ||, at any depth.
 func weaker(expression string) map[string]string {
 	all := map[string]string{}
 	for _, operator := range []struct{ sign, nothing string }{{"||", "false"}, {"&&", "true"}} {
@@ -154,8 +153,8 @@ func weaker(expression string) map[string]string {
 	return all
 }
 
-// clauses gives where the clauses are that a sign joins: from a sign, a comma or a
-// bracket to the next one of the same depth.
+// clauses returns the positions of the operands of an operator: from an operator, comma
+// or bracket to the next one of the same depth.
 func clauses(expression, sign string) [][2]int {
 	type level struct {
 		start int
@@ -194,7 +193,7 @@ func clauses(expression, sign string) [][2]int {
 	return all
 }
 
-// That clauses are found where they are.
+// weaker finds the clauses of an expression.
 func TestWeaker(t *testing.T) {
 	const expression = `a.exists(o, o == "x && y" && o != null) || b && c(d || e, f)`
 	want := []string{

@@ -25,14 +25,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// controller is the ServiceAccount of the controller of Habitats.
+// controller is the ServiceAccount of the Habitat controller.
 var controller = identity{name: "krake-habitat", namespace: "krake-system"}
 
 var habitats = schema.GroupVersionResource{Group: "habitat.sh", Version: "v1beta1", Resource: "habitats"}
 
-// installHabitat applies what there is for Habitats, beside what all tests share.
-// Nothing of it runs, and the controller may do everything with what its policies are
-// about.
+// installHabitat applies the manifests for Habitats, in addition to the shared
+// installation. No program of it runs. The controller's account has all rights on the
+// kinds that its policies confine.
 func installHabitat(ctx context.Context) error {
 	folder := filepath.Join(server.Dir(), "manifests", "test-habitat")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -62,7 +62,7 @@ func installHabitat(ctx context.Context) error {
 	return bind(ctx, role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controller.name, Namespace: controller.namespace})
 }
 
-// habitatProbes are those of the policies and the definition for Habitats.
+// habitatProbes returns the probes of the policies and the definition for Habitats.
 func habitatProbes() map[string]func(context.Context) (bool, error) {
 	return map[string]func(context.Context) (bool, error){
 		"krake-habitat is in force":           refusedBy("krake-habitat", controller.does(creation(plain("default", "probe")))),
@@ -77,7 +77,7 @@ func habitatProbes() map[string]func(context.Context) (bool, error) {
 	}
 }
 
-// The Habitats of the tables, each of which changes one of them.
+// Each row of the tables changes one of these Habitats.
 const (
 	v1beta2Habitat = `
 apiVersion: habitat.sh/v1beta1
@@ -98,12 +98,12 @@ spec:
   service: {name: shop, topology: standalone}`
 )
 
-// habitatOf is a Habitat after a change, which is a merge patch in YAML.
+// habitatOf returns a Habitat after a change, a merge patch in YAML.
 func habitatOf(text, change string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: merge(mustRead(text), mustRead(change))}
 }
 
-// mustRead reads YAML, with the numbers that JSON has for the API server.
+// mustRead parses YAML, with numbers as the API server's JSON has them.
 func mustRead(text string) map[string]any {
 	var fields map[string]any
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -132,7 +132,7 @@ func merge(into, change map[string]any) map[string]any {
 	return into
 }
 
-// habitatsAs are the Habitats of a namespace for an identity.
+// habitatsAs returns the client for the Habitats of a namespace, as an identity.
 func habitatsAs(ctx context.Context, who identity, namespace string) (dynamic.ResourceInterface, *warnings, error) {
 	config, err := who.config(ctx)
 	if err != nil {
@@ -154,13 +154,14 @@ func mustHabitatsAs(t *testing.T, who identity, namespace string) dynamic.Resour
 	return resource
 }
 
-// warnings are those of one client's answers.
+// warnings collects the warnings in the answers to one client.
 type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// dryCreation has the server say what it says of a Habitat, unknown fields included.
+// dryCreation returns the server's answer to the creation of a Habitat, with unknown
+// fields refused.
 func dryCreation(ctx context.Context, who identity, namespace string, of *unstructured.Unstructured) (warned string, err error) {
 	resource, said, err := habitatsAs(ctx, who, namespace)
 	if err != nil {
@@ -170,8 +171,8 @@ func dryCreation(ctx context.Context, who identity, namespace string, of *unstru
 	return strings.Join(said.texts, "\n"), err
 }
 
-// reasons are what the server says is wrong with an object, without what it says of
-// each one; nothing if there is nothing.
+// reasons returns the reasons in the server's answer, without its words that every
+// refusal has. It is empty for no error.
 func reasons(err error) string {
 	if err == nil {
 		return ""
@@ -183,9 +184,9 @@ func reasons(err error) string {
 	return reasons
 }
 
-// checkReasons fails unless the server says what is wanted. The wanted texts are those of
-// Kubernetes 1.36. Older servers print the type of a value, or Go syntax, and say less that
-// is of no field: for them, values and such sentences are left out of the comparison.
+// checkReasons fails unless the server's reasons are the wanted ones, which are those of
+// Kubernetes 1.36. Older servers print the type of a value, or Go syntax, and omit some
+// reasons without a field. For them, the comparison leaves out values and such sentences.
 func checkReasons(t *testing.T, err error, want string) {
 	t.Helper()
 	got := reasons(err)
@@ -207,7 +208,7 @@ func withoutValues(reasons string) string {
 	return strings.Trim(strings.ReplaceAll(plain, "value: ", "value"), "[]")
 }
 
-// faulty gives the fields that an answer names.
+// faulty returns the fields that an answer names.
 func faulty(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -222,7 +223,7 @@ func faulty(err error) []string {
 	return fields
 }
 
-// createStatefulSet creates one that is called probe, dry run.
+// createStatefulSet creates the StatefulSet probe, as a dry run.
 func createStatefulSet(ctx context.Context, client kubernetes.Interface) error {
 	return kit.ErrorOf(client.AppsV1().StatefulSets("default").Create(ctx, statefulSet("probe"), metav1.CreateOptions{DryRun: dry}))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the policies krake-habitat and krake-habitat-workloads say.
+// Messages of the policies krake-habitat and krake-habitat-workloads.
 const (
 	sayDeletes   = "the controller of Habitats deletes no ConfigMap: delete the Habitat, and what was made of it goes along"
 	sayCreates   = "the controller of Habitats creates no ConfigMap but Applications of Habitats: name it habitat-NAME, and annotate it with krake.dev/application, and with krake.dev/generated-from as Habitat/NAME"
@@ -33,7 +33,7 @@ const (
 	sayKinds     = "the controller of Habitats defines habitats.habitat.sh and no other kind, and deletes none: have an administrator do it"
 )
 
-// place is a namespace with Habitats, of which there are ConfigMaps.
+// place is a namespace with Habitats that may own ConfigMaps.
 type place struct {
 	namespace   string
 	shop, clerk types.UID
@@ -51,8 +51,8 @@ func newPlace(t *testing.T) place {
 	return p
 }
 
-// ownedBy has a Habitat own a ConfigMap, as its controller or not. The kind is another
-// one where that is given.
+// ownedBy makes a Habitat an owner of a ConfigMap, as its controller or not. An
+// optional kind replaces Habitat.
 func (p place) ownedBy(name string, controller bool, kind ...string) edit {
 	owner := metav1.OwnerReference{APIVersion: "habitat.sh/v1beta1", Kind: "Habitat", Name: name, UID: p.shop}
 	if name == "clerk" {
@@ -71,17 +71,17 @@ func generatedFrom(what string) edit { return annotate("krake.dev/generated-from
 
 func notGenerated(cm *corev1.ConfigMap) { noAnnotation("krake.dev/generated-from")(cm) }
 
-// generated has what makes a ConfigMap an Application of Habitat shop.
+// generated makes a ConfigMap an Application of the Habitat shop.
 func generated(cm *corev1.ConfigMap) {
 	with(cm, annotated, generatedFrom("Habitat/shop"), data("spec.manifest", "[]"))
 }
 
-// shared has what makes a ConfigMap the Application of the peer file.
+// shared makes a ConfigMap the Application of the peer file.
 func shared(cm *corev1.ConfigMap) {
 	with(cm, annotated, generatedFrom("Habitats"))
 }
 
-// peerFile has what the agent has made, and something in every place.
+// peerFile has what the agent has made, and an entry in every field.
 func peerFile(cm *corev1.ConfigMap) {
 	with(cm,
 		marked, annotate("krake.dev/owner", cm.Namespace+"/habitat-peers /ConfigMap/"+cm.Namespace+"/peer-watch-file"), annotate("note", "mine"),
@@ -90,7 +90,7 @@ func peerFile(cm *corev1.ConfigMap) {
 
 func address(of string) edit { return data("peer-watch-file", of) }
 
-// fill makes so many entries.
+// fill adds n entries.
 func fill(n int, with func(key string) edit) edit {
 	return func(cm *corev1.ConfigMap) {
 		for i := range n {
@@ -101,16 +101,17 @@ func fill(n int, with func(key string) edit) edit {
 
 func aData(key string) edit { return data(key, "x") }
 
-// configMapWrite is a line of the table: what the controller does with a ConfigMap.
+// configMapWrite is a row of the table: a write of the controller to a ConfigMap.
 type configMapWrite struct {
 	what, name string
-	// stored is what there is, by the administrator's hand; nothing: it is created.
+	// stored is the ConfigMap that the administrator created before; without it, the
+	// write is a creation.
 	stored []edit
 	change []edit
 	want   string
 }
 
-// configMapWrites are what the controller does with ConfigMaps.
+// configMapWrites returns the controller's writes to ConfigMaps.
 func configMapWrites(p place) []configMapWrite {
 	const shop, peers, file = "habitat-shop", "habitat-peers", "peer-watch-file"
 	edits := func(edits ...edit) []edit { return edits }
@@ -193,7 +194,7 @@ func configMapWrites(p place) []configMapWrite {
 	}
 }
 
-// clients are those of somebody who tries something.
+// clients are the clients of one identity.
 type clients struct {
 	kubernetes.Interface
 
@@ -209,19 +210,19 @@ func clientsOf(t *testing.T, who identity) clients {
 	return clients{who.mustClient(t), objects}
 }
 
-// trial is what somebody tries, and what the policies are to say. Whatever they say,
-// nothing is changed by it.
+// trial is a write, and the expected message of the policies. It changes nothing,
+// whatever the policies decide.
 type trial struct {
 	what, want string
 	try        try
-	// prepare has the administrator make what it is about, and returns how that is taken
-	// away; nil if it is there.
+	// prepare creates, as the administrator, the objects of the trial, and returns a
+	// function that removes them; nil if they exist.
 	prepare func(t *testing.T) (undo func())
 }
 
 type try = func(ctx context.Context, as clients) error
 
-// prepared does something while what the trial is about is there.
+// prepared calls do while the objects of the trial exist.
 func (tried trial) prepared(t *testing.T, do func()) {
 	t.Helper()
 	if tried.prepare != nil {
@@ -232,7 +233,7 @@ func (tried trial) prepared(t *testing.T, do func()) {
 
 var dry = []string{metav1.DryRunAll}
 
-// trialsOfConfigMaps are what is tried with ConfigMaps.
+// trialsOfConfigMaps returns the trials with ConfigMaps.
 func trialsOfConfigMaps(p place) []trial {
 	var trials []trial
 	for _, w := range configMapWrites(p) {
@@ -260,14 +261,14 @@ func trialsOfConfigMaps(p place) []trial {
 	return append(trials, trialsOfDeletions(p)...)
 }
 
-// drop deletes a ConfigMap, finalizers and all.
+// drop deletes a ConfigMap, with its finalizers.
 func drop(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
 	server.Change(t, kit.ConfigMaps, cm.Namespace, cm.Name, `{"metadata":{"finalizers":null}}`)
 	kit.Must(t, server.CoreV1().ConfigMaps(cm.Namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}))
 }
 
-// deletions are two trials to delete an object: by its name, and in a collection.
+// deletions returns two trials that delete an object: by its name, and in a collection.
 func deletions(one, many, want string, resource schema.GroupVersionResource, namespace, name string) []trial {
 	of := func(as clients) dynamic.ResourceInterface { return as.dynamic.Resource(resource).Namespace(namespace) }
 	options := metav1.DeleteOptions{DryRun: dry}
@@ -279,7 +280,7 @@ func deletions(one, many, want string, resource schema.GroupVersionResource, nam
 	}
 }
 
-// trialsOfDeletions: no ConfigMap is deleted, whosever it is.
+// trialsOfDeletions: the controller deletes no ConfigMap of any owner.
 func trialsOfDeletions(p place) []trial {
 	var trials []trial
 	for name, edits := range map[string][]edit{
@@ -297,7 +298,7 @@ func trialsOfDeletions(p place) []trial {
 	return trials
 }
 
-// workload is a StatefulSet or a Deployment of a name, without Pods.
+// workload is a StatefulSet or a Deployment without Pods.
 const workload = `
 apiVersion: apps/v1
 kind: %s
@@ -309,8 +310,8 @@ spec:
     metadata: {labels: {habitat-name: shop}}
     spec: {containers: [{name: a, image: a}]}`
 
-// trialsOfWorkloads are what is tried with what an Application has, with its Pods, and
-// with kinds.
+// trialsOfWorkloads returns the trials with the objects of an Application, its Pods,
+// and definitions of kinds.
 func trialsOfWorkloads(t *testing.T, p place) []trial {
 	t.Helper()
 	var all []trial
@@ -350,7 +351,7 @@ func trialsOfPods(t *testing.T, p place) []trial {
 	return all
 }
 
-// otherKind is a definition that is somebody else's.
+// otherKind is a foreign definition of a kind.
 const otherKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -377,7 +378,7 @@ func trialsOfKinds() []trial {
 		return func(ctx context.Context, as clients) error {
 			_, err := as.dynamic.Resource(kit.Definitions).Create(ctx, habitatOf(text, ""), metav1.CreateOptions{DryRun: dry})
 			if apierrors.IsAlreadyExists(err) {
-				return nil // the policies have let it through
+				return nil // the policies have allowed it
 			}
 			return err
 		}
@@ -409,8 +410,8 @@ spec:
 	}
 }
 
-// The controller writes what it makes of Habitats, and nothing else, whatever rights it
-// has. Whoever has its name alone is confined as it is, and nobody else.
+// Whatever its rights are, the controller writes only what it makes of Habitats. Any
+// account with its name is confined, and no other.
 func TestTheControllerOfHabitatsIsConfined(t *testing.T) {
 	p := newPlace(t)
 	trials := append(trialsOfConfigMaps(p), trialsOfWorkloads(t, p)...)
@@ -445,8 +446,7 @@ func TestTheControllerOfHabitatsIsConfined(t *testing.T) {
 	t.Logf("%d things are tried", len(trials))
 }
 
-// Expressions have a limit of what they may cost: the largest objects that may be are far
-// below it.
+// Expressions have a cost limit: the largest possible objects are far below it.
 func TestCostOfHabitats(t *testing.T) {
 	p := newPlace(t)
 	note := func(key string) edit { return annotate("krake.dev/"+key, "x") }
@@ -456,7 +456,7 @@ func TestCostOfHabitats(t *testing.T) {
 	mustUpdate(t, controller, file, address("10.0.0.2"))
 }
 
-// The most that a Habitat may have is far below what its rules may cost.
+// The largest possible Habitat is far below the cost limit of its rules.
 func TestCostOfTheLargestHabitat(t *testing.T) {
 	variables := make([]any, 500)
 	for i := range variables {
@@ -485,8 +485,7 @@ spec:
 	kit.Must(t, kit.ErrorOf(resource.Update(t.Context(), stored, metav1.UpdateOptions{})))
 }
 
-// Users have Habitats with the roles that they have anyway, and nobody writes their
-// status but the controller.
+// The default user roles cover Habitats, and only the controller writes their status.
 func TestPeopleAndHabitats(t *testing.T) {
 	namespace := newNamespace(t)
 	viewer := identity{name: "vera"}

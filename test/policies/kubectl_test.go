@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What users read, to the letter, while the webhook is down.
+// The exact text that users read while the webhook is down.
 func TestWhatKubectlSays(t *testing.T) {
 	namespace := newNamespace(t)
 	moved(t, namespace)
@@ -35,7 +35,7 @@ func TestWhatKubectlSays(t *testing.T) {
 		{"delete configmaps --selector team=blue --dry-run=server --as=carl", "", deletion + mayNot("carl", namespace)},
 	} {
 		arguments := append([]string{"--namespace", namespace}, strings.Fields(c.command)...)
-		text, _ := kit.TryKubectl(t.Context(), server.Cluster, c.input, arguments...) // what it says is what is compared
+		text, _ := kit.TryKubectl(t.Context(), server.Cluster, c.input, arguments...) // the output is compared
 		if diff := cmp.Diff(c.want+"\n", text); diff != "" {
 			t.Errorf("kubectl %s (-want +got):\n%s", c.command, diff)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the policy krake-agents-leases says.
+// Messages of the policy krake-agents-leases.
 const (
 	localsLeases = "an agent writes only its own Leases krake-agent-local and krake-cluster-local in namespace krake-agents: leave the others to theirs"
 	nobodys      = "an agent writes only its own Leases krake-agent- and krake-cluster- in namespace krake-agents: leave the others to theirs"
@@ -21,8 +21,8 @@ func lease(name string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// The Leases of its own cluster are an agent's, whatever it does with them, and
-// no others are: not by update, patch, creation or deletion.
+// An agent may create, update, patch and delete the Leases of its own cluster, and no
+// others.
 func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 	for _, c := range []struct {
 		what, namespace, name string
@@ -71,8 +71,8 @@ func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 	expect(t, localsLeases, kit.ErrorOf(leases.Create(t.Context(), generated, metav1.CreateOptions{})))
 }
 
-// A name that a target has is its own until an administrator says otherwise: the
-// agent of another one neither overwrites nor deletes what says so.
+// A cluster name belongs to its target until an administrator releases it. The agent of
+// another target neither overwrites nor deletes that record.
 func TestAgentsKeepTheTargetOfALease(t *testing.T) {
 	const name = "krake-cluster-local"
 	admin := server.CoordinationV1().Leases("krake-agents")
@@ -83,7 +83,7 @@ func TestAgentsKeepTheTargetOfALease(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what, before, after string
-		written, deleted    string // what the policy says
+		written, deleted    string // messages of the policy
 	}{
 		{"take a name that nobody has", "", "a", allowed, othersName},
 		{"leave the name to nobody, as before", "", "", allowed, allowed},

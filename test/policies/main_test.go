@@ -19,8 +19,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// server is the API server with the policies, which all tests share. It is of this suite
-// alone, because policies are cluster-wide.
+// server is the API server with the policies, which all tests share. No other suite uses
+// it, because policies are cluster-wide.
 var server *kit.Plane
 
 func TestMain(m *testing.M) {
@@ -32,14 +32,13 @@ func TestMain(m *testing.M) {
 			}
 			return install(ctx)
 		},
-		// An expression that fails refuses the request, whatever it is.
+		// An expression that fails refuses the request in any case.
 		Check: func(context.Context) error { return noExpressionFailed(server.AuditLog()) },
 		Stop:  func() error { return server.Stop() },
 	}.Main(m)
 }
 
-// install applies the manifests, takes the webhook away, and waits until the
-// API server does both.
+// install applies the manifests, removes the webhook, and waits until both take effect.
 func install(ctx context.Context) error {
 	folder := filepath.Join(server.Dir(), "manifests")
 	if err := os.CopyFS(folder, manifests.Files); err != nil {
@@ -73,7 +72,8 @@ func install(ctx context.Context) error {
 	return nil
 }
 
-// createEarly makes an Application where none may be, before there is a policy.
+// createEarly creates an Application, before the policies exist, in a namespace where
+// they allow none.
 func createEarly(ctx context.Context) error {
 	early := with(plain("kube-system", "early"), annotated, func(cm *corev1.ConfigMap) {
 		cm.Finalizers = []string{"example.org/theirs"}
@@ -81,9 +81,9 @@ func createEarly(ctx context.Context) error {
 	return kit.ErrorOf(server.CoreV1().ConfigMaps(early.Namespace).Create(ctx, early, metav1.CreateOptions{}))
 }
 
-// probes are writes that change nothing, one for each policy, and one for the
-// webhook that is gone. A policy is not in force at once. Each probe is wrong in
-// all ways that there are, so that none is about a single rule.
+// probes are writes that change nothing, one for each policy, and one for the deleted
+// webhook. A policy takes effect after a while. Each probe violates all rules of its
+// policy, so that it depends on no single one.
 func probes() map[string]func(context.Context) (bool, error) {
 	application := with(plain("default", "probe"), annotated)
 	forged := with(plain("kube-system", "probe"), annotated, data("status", "{}"), label("krake.dev/state", "x"), addFinalizerOf("local"))
@@ -113,14 +113,14 @@ func probes() map[string]func(context.Context) (bool, error) {
 	}
 }
 
-// creation creates a ConfigMap, dry run.
+// creation creates a ConfigMap, as a dry run.
 func creation(cm *corev1.ConfigMap) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, client kubernetes.Interface) error {
 		return kit.ErrorOf(client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{DryRun: dry}))
 	}
 }
 
-// does is what the identity does by a client of its own.
+// does returns a check that calls do with a client of the identity.
 func (i identity) does(do func(context.Context, kubernetes.Interface) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		client, err := i.client(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The policies spell names that the programs have from one package. Whoever
-// changes one there has to change it here.
+// The policies contain names that the programs import from one package. A change there
+// needs a change here.
 func TestNames(t *testing.T) {
 	for file, names := range map[string][]string{
 		"application.yaml": {

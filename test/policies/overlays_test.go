@@ -24,7 +24,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The API server takes every overlay as it is, and has nothing to say about it.
+// The API server accepts every overlay unchanged and without a warning.
 func TestOverlaysAreAccepted(t *testing.T) {
 	kit.Long(t, "each overlay is applied")
 	overlays := append(overlays(t),
@@ -37,18 +37,19 @@ func TestOverlaysAreAccepted(t *testing.T) {
 		"-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
 }
 
-// The commands know the flags that every overlay gives them, and take them together.
+// The commands know the flags of every overlay, and accept them together.
 func TestArguments(t *testing.T) {
 	overlays, checked := overlays(t), 0
 	for _, overlay := range overlays {
 		checked += checkArguments(t, overlay)
 	}
-	if checked < 2*len(overlays)-2 { // hub and spoke have one
+	if checked < 2*len(overlays)-2 { // the overlays hub and spoke have one
 		t.Errorf("%d Deployments in %d overlays", checked, len(overlays))
 	}
 }
 
-// overlays are the folders of all overlays, and of one that has most of their components.
+// overlays returns the folders of all overlays, and one that has most of their
+// components.
 func overlays(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
@@ -57,7 +58,8 @@ func overlays(t *testing.T) []string {
 		"resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
 }
 
-// checkArguments validates the arguments of each Deployment of an overlay, and counts them.
+// checkArguments validates the arguments of each Deployment of an overlay, and counts the
+// Deployments.
 func checkArguments(t *testing.T, overlay string) (checked int) {
 	t.Helper()
 	found := deployments(t, overlay)
@@ -69,7 +71,7 @@ func checkArguments(t *testing.T, overlay string) (checked int) {
 	return len(found)
 }
 
-// validate says what the command of a container says of its arguments.
+// validate returns the error of a container's command about its arguments.
 func validate(container corev1.Container) error {
 	var options interface {
 		AddFlags(flags *pflag.FlagSet)
@@ -86,7 +88,7 @@ func validate(container corev1.Container) error {
 	return options.Validate()
 }
 
-// deployments are those of an overlay, as kubectl builds them.
+// deployments returns the Deployments of an overlay, as kubectl builds it.
 func deployments(t *testing.T, overlay string) []appsv1.Deployment {
 	t.Helper()
 	var found []appsv1.Deployment
@@ -100,7 +102,7 @@ func deployments(t *testing.T, overlay string) []appsv1.Deployment {
 	return found
 }
 
-// composed writes a kustomization with components, and gives its folder.
+// composed writes a kustomization with components, and returns its folder.
 func composed(t *testing.T, name, text string, components ...string) string {
 	t.Helper()
 	folder := filepath.Join(server.Dir(), "manifests", "test-"+name)
@@ -110,7 +112,7 @@ func composed(t *testing.T, name, text string, components ...string) string {
 	return folder
 }
 
-// mustKubectl runs a command, which must neither fail nor warn.
+// mustKubectl runs a command that must neither fail nor warn.
 func mustKubectl(t *testing.T, arguments ...string) {
 	t.Helper()
 	if text := server.Kubectl(t, arguments...); strings.Contains(text, "Warning") {
@@ -118,8 +120,9 @@ func mustKubectl(t *testing.T, arguments ...string) {
 	}
 }
 
-// withHooks installs the hooks beside what all tests share, and, with the shipped
-// command, in a new namespace. When the test is over, what it has changed is as before.
+// withHooks installs the hooks in addition to the shared installation, and enables them
+// in a new namespace with the shipped command. It reverts its changes when the test
+// ends.
 func withHooks(t *testing.T, components ...string) (namespace string) {
 	t.Helper()
 	const noWebhook = `
@@ -134,7 +137,7 @@ patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s
 	return namespace
 }
 
-// attempt is something that an agent tries, and whether it may.
+// attempt is a request of an agent, and whether it is allowed.
 type attempt struct {
 	what string
 	try  func() error
@@ -158,7 +161,7 @@ func secretNamed(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// secretWrites are what an agent does with the Secrets of a hook, in this order.
+// secretWrites are an agent's writes to the Secrets of a hook, in this order.
 func secretWrites(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
 	const name = "app-krake-complete-secret-token"
 	secrets, merge := client.CoreV1().Secrets(namespace), []byte(`{"data":{"a":"Yg=="}}`)
@@ -171,7 +174,8 @@ func secretWrites(ctx context.Context, client kubernetes.Interface, namespace st
 	}
 }
 
-// secretReads are what an agent needs, which is one, and what it does not.
+// secretReads are reads of Secrets: the one that an agent needs, and others that it
+// does not need.
 func secretReads(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
 	secrets := client.CoreV1().Secrets(namespace)
 	return []attempt{
@@ -189,15 +193,16 @@ func secretReads(ctx context.Context, client kubernetes.Interface, namespace str
 	}
 }
 
-// theirSecret is one that is there before the agent is.
+// theirSecret creates a Secret that exists before the agent.
 func theirSecret(t *testing.T, namespace string) {
 	t.Helper()
 	_, err := server.CoreV1().Secrets(namespace).Create(t.Context(), secretNamed("theirs"), metav1.CreateOptions{})
 	kit.Must(t, err)
 }
 
-// In the namespaces that take part the agent makes Secrets, and reads those whose
-// names it knows; in others it does not, nor in its own, but for its authority.
+// In the enabled namespaces the agent makes Secrets, and reads them by their known
+// names. In others it does neither. In its own it may do so only with its certificate
+// authority.
 func TestRightsOfHooks(t *testing.T) {
 	namespace, elsewhere := withHooks(t), newNamespace(t)
 	await(t, asSubject("local"), "patch", "", "secrets", namespace)
@@ -236,8 +241,8 @@ func TestRightsOfHooks(t *testing.T) {
 	checkAuthorityStays(t)
 }
 
-// checkAuthorityStays applies the manifests once more: what the agent has made is not
-// taken away.
+// checkAuthorityStays applies the manifests again: they do not overwrite the agent's
+// Secret.
 func checkAuthorityStays(t *testing.T) {
 	t.Helper()
 	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks"))
@@ -248,14 +253,14 @@ func checkAuthorityStays(t *testing.T) {
 	}
 }
 
-// asSubject is an agent without its group, which may do more in these tests: what is
-// bound to it by name is left.
+// asSubject is an agent without its group, which has more rights in these tests: only
+// the rights bound to its name remain.
 func asSubject(cluster string) identity {
 	return identity{name: "system:serviceaccount:krake-agents:" + cluster}
 }
 
-// In strict mode the Secrets are written as the account of the Application, and read
-// by the agent. What it deletes on the hub it deletes as itself, where that was granted.
+// In strict mode the Application's account writes the Secrets, and the agent reads them.
+// On the hub the agent deletes as itself, where that was granted.
 func TestRightsOfHooksInStrictMode(t *testing.T) {
 	needsConstrainedImpersonation(t)
 	namespace, elsewhere := withHooks(t, "strict/webhook", "strict/target", "hooks/strict"), newNamespace(t)
@@ -280,8 +285,9 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 	}
 }
 
-// needsConstrainedImpersonation skips a test on a server before Kubernetes 1.36: it wants
-// the right to be the account in everything, which the roles of strict mode do not grant.
+// needsConstrainedImpersonation skips a test on a server before Kubernetes 1.36. Such a
+// server asks for the full right to impersonate, which the roles of strict mode do not
+// grant.
 func needsConstrainedImpersonation(t *testing.T) {
 	t.Helper()
 	if version, older := isBefore136(t); older {
@@ -298,7 +304,7 @@ func isBefore136(t *testing.T) (version string, older bool) {
 	return info.GitVersion, err == nil && minor < 36
 }
 
-// agentAs is the client of an agent that acts as the account of a namespace.
+// agentAs returns the client of an agent that acts as the account of a namespace.
 func agentAs(t *testing.T, namespace string) kubernetes.Interface {
 	t.Helper()
 	as := agent("local")
@@ -306,8 +312,8 @@ func agentAs(t *testing.T, namespace string) kubernetes.Interface {
 	return as.mustClient(t)
 }
 
-// awaitImpersonation waits until the roles of strict mode, which a controller makes of
-// others, are in force: the agent writes as the account, and not as itself.
+// awaitImpersonation waits until the aggregated roles of strict mode take effect: the
+// agent writes as the account, and not as itself.
 func awaitImpersonation(t *testing.T, namespace string) {
 	t.Helper()
 	account := agentAs(t, namespace)

@@ -17,13 +17,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// identity is who writes: a user or a ServiceAccount.
+// identity is a user or a ServiceAccount.
 type identity struct {
 	name   string
 	groups []string
-	// namespace, of a ServiceAccount.
+	// the namespace of a ServiceAccount
 	namespace string
-	// as whom a ServiceAccount writes, if not as itself.
+	// the user that a ServiceAccount impersonates, or empty
 	as string
 }
 
@@ -35,17 +35,17 @@ var (
 	namespaceEditor = identity{name: "edith"}
 	// namespaceAdmin has the ClusterRole admin.
 	namespaceAdmin = identity{name: "adam"}
-	// namesake has the name of an agent, but not the group, as somebody may who
-	// impersonates it.
+	// namesake has the name of an agent without its group, as a client that
+	// impersonates the name.
 	namesake = identity{name: "system:serviceaccount:krake-agents:local", groups: []string{"system:masters"}}
-	// impostor has the agents' group, but no name of a ServiceAccount.
+	// impostor has the agents' group without the name of a ServiceAccount.
 	impostor = identity{name: "ivan", groups: []string{"system:serviceaccounts:krake-agents"}}
 )
 
 // agent is the ServiceAccount of a cluster's agent.
 func agent(cluster string) identity { return identity{name: cluster, namespace: "krake-agents"} }
 
-// client gives a client of the identity.
+// client returns a client of the identity.
 func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
 	config, err := i.config(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// config says how the identity reaches the server: users are impersonated by the
-// administrator, a ServiceAccount has a token.
+// config returns the configuration of the identity: the administrator impersonates
+// users, and a ServiceAccount has a token.
 func (i identity) config(ctx context.Context) (*rest.Config, error) {
 	config := server.RESTConfig()
 	if i.namespace == "" {
@@ -80,10 +80,9 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// grant gives everybody the rights that a policy is to be the only obstacle to:
-// whatever the agents' own roles say, here they may do everything with
-// ConfigMaps and Leases. There is an agent of another cluster, and one whose name begins
-// as the first one's does.
+// grant grants all identities the rights that the policies confine, so that only a
+// policy can refuse: all verbs on ConfigMaps and Leases. One agent is of another
+// cluster, and one has a name that begins like the first agent's.
 func grant(ctx context.Context) error {
 	for _, name := range []string{"other", "loc"} {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -117,7 +116,7 @@ func bind(ctx context.Context, role string, subjects ...rbacv1.Subject) error {
 	return nil
 }
 
-// newNamespace makes a namespace in which edith may edit and adam is admin.
+// newNamespace creates a namespace in which edith may edit and adam is admin.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := kit.UniqueName("policies")
@@ -140,18 +139,19 @@ func bindIn(t *testing.T, namespace, kind, role string, subject rbacv1.Subject) 
 	kit.Must(t, err)
 }
 
-// subject is the user.
+// subject returns the RBAC subject of the user.
 func (i identity) subject() rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.name}
 }
 
-// await waits until RBAC, which needs a moment, lets somebody do something.
+// await waits until RBAC, which takes effect after a moment, grants an identity a
+// right.
 func await(t *testing.T, who identity, verb, group, resource, namespace string) {
 	t.Helper()
 	kit.EventuallyTrue(t, who.name+" may not yet "+verb+" "+resource, func() bool { return may(t, who, verb, group, resource, namespace) })
 }
 
-// may tells if somebody has a right.
+// may reports whether an identity has a right.
 func may(t *testing.T, who identity, verb, group, resource, namespace string) bool {
 	t.Helper()
 	answer, err := server.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
@@ -163,15 +163,15 @@ func may(t *testing.T, who identity, verb, group, resource, namespace string) bo
 	return answer.Status.Allowed
 }
 
-// edit is a change of a ConfigMap.
+// edit changes a ConfigMap.
 type edit func(cm *corev1.ConfigMap)
 
-// plain is a ConfigMap that has nothing but a name.
+// plain is a ConfigMap with only a name.
 func plain(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// with is the ConfigMap after changes.
+// with returns the ConfigMap after the changes.
 func with(cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
 	for _, change := range edits {
 		change(cm)
@@ -179,7 +179,7 @@ func with(cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
 	return cm
 }
 
-// create creates a ConfigMap, and fails if it cannot.
+// create creates a ConfigMap, and fails the test if it cannot.
 func create(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {
 	t.Helper()
 	created, err := who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), with(cm, edits...), metav1.CreateOptions{})
@@ -205,7 +205,7 @@ func mustUpdate(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit)
 	return updated
 }
 
-// remove deletes a ConfigMap and gives what is left of it, for a finalizer.
+// remove deletes a ConfigMap, and returns its state with a finalizer.
 func remove(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	configMaps := server.CoreV1().ConfigMaps(cm.Namespace)
@@ -215,8 +215,8 @@ func remove(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return remaining
 }
 
-// verdict is what a policy said: nothing, or its message. Any other error is
-// not what the tests ask for.
+// verdict returns the message of a policy, or the empty string. Any other error fails
+// the test as an unexpected message.
 func verdict(err error) string {
 	if err == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What the policy krake-application says.
+// Messages of the policy krake-application.
 const (
 	allowed = ""
 
@@ -46,25 +46,24 @@ var (
 	noHolderLoc   = fmt.Sprintf(notHeld, "loc")
 )
 
-// state is what a ConfigMap is before somebody writes it.
+// state creates the ConfigMap in the state before the write.
 type state func(t *testing.T, namespace string) *corev1.ConfigMap
 
 func annotated(cm *corev1.ConfigMap) { annotate("krake.dev/application", "v1")(cm) }
 
-// bare is an Application that has nothing but what makes it one.
+// bare is an Application with only what makes it one.
 func bare(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"), annotated)
 }
 
-// barePlain is a ConfigMap that has nothing.
+// barePlain is a ConfigMap without data.
 func barePlain(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"))
 }
 
-// fullPlain is a ConfigMap that has by chance, or on purpose, everything that
-// agents write into Applications.
+// fullPlain is a ConfigMap that has all keys that agents write into Applications.
 func fullPlain(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"),
@@ -72,7 +71,7 @@ func fullPlain(t *testing.T, namespace string) *corev1.ConfigMap {
 		label("krake.dev/state", "RUNNING"), addFinalizerOf("local"))
 }
 
-// admitted is an Application as the webhook leaves it.
+// admitted is an Application after the webhook.
 func admitted(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"), annotated,
@@ -80,8 +79,8 @@ func admitted(t *testing.T, namespace string) *corev1.ConfigMap {
 		label("krake.dev/cluster", "local"), label("holder.krake.dev/local", "true"))
 }
 
-// moved is an Application that was other's, and is local's: both hold it, and
-// each has written what it may. It has something in every place.
+// moved is an Application that moved from the cluster other to local. Both hold it, and
+// each agent has written its keys. It has an entry in every field.
 func moved(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	cm := create(t, administrator, plain(namespace, "app"), annotated, annotate("krake.dev/cluster", "other"), annotate("note", "mine"),
@@ -145,8 +144,8 @@ func noAnnotation(key string) edit {
 	return func(cm *corev1.ConfigMap) { delete(cm.Annotations, key) }
 }
 
-// ownedByDefault gives it an owner that stays: the namespace default. The
-// garbage collector deletes what has none.
+// ownedByDefault adds an owner that stays: the namespace default. The garbage collector
+// deletes dependents of a missing owner.
 func ownedByDefault(t *testing.T) edit {
 	t.Helper()
 	owner, err := server.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
@@ -158,7 +157,7 @@ func ownedByDefault(t *testing.T) edit {
 
 func immutable(cm *corev1.ConfigMap) { cm.Immutable = new(true) }
 
-// write is a line of a table: who changes what, and what the policy says.
+// write is a row of a table: who changes what, and the policy's message.
 type write struct {
 	what   string
 	who    identity
@@ -167,7 +166,7 @@ type write struct {
 	want   string
 }
 
-// deleted has a state be deleted, which a finalizer holds up.
+// deleted is a state that is being deleted, with a finalizer.
 func deleted(stored state) state {
 	return func(t *testing.T, namespace string) *corev1.ConfigMap {
 		t.Helper()
@@ -183,8 +182,7 @@ func changed(stored state, edits ...edit) state {
 	}
 }
 
-// check does each write in a ConfigMap of its own; without a stored state it is
-// a creation.
+// check does each write to a new ConfigMap; without a stored state it is a creation.
 func check(t *testing.T, writes []write) {
 	t.Helper()
 	namespace := newNamespace(t)
@@ -206,13 +204,13 @@ func check(t *testing.T, writes []write) {
 	}
 }
 
-// expectTheSameInGo: the webhook, which agents do not meet, would say the same
-// of an agent's write.
+// expectTheSameInGo checks that the webhook, which does not review agents' writes,
+// would decide the same.
 func expectTheSameInGo(t *testing.T, w write, stored *corev1.ConfigMap) {
 	t.Helper()
 	changed := with(stored.DeepCopy(), w.change...)
 	if !application.IsApplication(changed) && !application.IsApplication(stored) {
-		return // no business of the webhook's
+		return // outside the webhook's scope
 	}
 	refusals := mutate.CheckAgentUpdate(changed, stored, w.who.name)
 	if (len(refusals) == 0) != (w.want == allowed) {
@@ -227,13 +225,13 @@ func expect(t *testing.T, want string, err error) {
 	}
 }
 
-// letGo deletes the ConfigMap of a line, finalizers and all.
+// letGo deletes the ConfigMap of a row, with its finalizers.
 func letGo(t *testing.T, namespace string) {
 	t.Helper()
 	configMaps := server.CoreV1().ConfigMaps(namespace)
 	cm, err := configMaps.Get(t.Context(), "app", metav1.GetOptions{})
 	if err != nil {
-		return // it was never there, or went by itself
+		return // it never existed, or was deleted automatically
 	}
 	if len(cm.Finalizers) == 0 {
 		kit.Must(t, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
@@ -245,8 +243,8 @@ func letGo(t *testing.T, namespace string) {
 	mustUpdate(t, administrator, cm, annotate("krake.dev/force-delete", "true"), func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
-// Threat A12 of the security specification: only an agent writes what the agent acts on. No administrator
-// may, in neither map, and not before the ConfigMap is an Application.
+// Threat A12 of the security specification: only an agent writes the keys that the agent acts on. No
+// administrator may, neither in data nor in binaryData, and not before the ConfigMap is an Application.
 func TestOnlyAgentsWriteWhatAgentsActOn(t *testing.T) {
 	check(t, []write{
 		{"create an Application with nothing in it", administrator, nil, []edit{annotated}, allowed},
@@ -324,8 +322,8 @@ func TestOnlyAgentsWriteWhatAgentsActOn(t *testing.T) {
 	})
 }
 
-// The finalizer outlives everything but a wish that is spoken twice: the
-// deletion, and to give up on the cluster.
+// The finalizer stays unless two things are requested: the deletion, and to give up on
+// the cluster.
 func TestForceDelete(t *testing.T) {
 	force := annotate("krake.dev/force-delete", "true")
 	check(t, []write{
@@ -362,12 +360,13 @@ func TestForceDelete(t *testing.T) {
 	})
 }
 
-// dropAll takes away all that says that a cluster holds something, as the webhook does.
+// dropAll removes all entries that a cluster holds objects, as the webhook does.
 func dropAll(cluster string) edit {
 	return func(cm *corev1.ConfigMap) { application.GiveUp(cm, cluster) }
 }
 
-// Whom an annotation gives up, the policy and the webhook read out of it alike.
+// The policy and the webhook read the same clusters from an annotation that gives them
+// up.
 func TestForceDeleteIsReadAlike(t *testing.T) {
 	var writes []write
 	for what, stored := range map[string]state{"living": moved, "deleting": deleted(moved)} {
@@ -391,8 +390,8 @@ func TestForceDeleteIsReadAlike(t *testing.T) {
 	check(t, writes)
 }
 
-// The objects on single clusters are given up by their names: on those that an
-// Application has left, and on each of one that is being deleted.
+// The objects on single clusters are given up by the clusters' names: on those that an
+// Application has left, and on all of a deleted one.
 func TestForceDeleteOfClusters(t *testing.T) {
 	force := func(clusters string) edit { return annotate("krake.dev/force-delete", clusters) }
 	back := annotate("krake.dev/cluster", "other")
@@ -437,8 +436,8 @@ func TestForceDeleteOfClusters(t *testing.T) {
 	})
 }
 
-// What becomes of the objects of a deleted Application is said before it is
-// deleted, or by who may delete it: the webhook does not meet it any more.
+// The deletion policy is set before the deletion, or by a user who may delete the
+// Application: the webhook does not review it any more.
 func TestDeletionPolicyOfADeletingApplication(t *testing.T) {
 	orphan, none := annotate("krake.dev/deletion-policy", "orphan"), noAnnotation("krake.dev/deletion-policy")
 	orphaned := deleted(changed(moved, orphan))
@@ -453,9 +452,9 @@ func TestDeletionPolicyOfADeletingApplication(t *testing.T) {
 	})
 }
 
-// How an Application is shut down is said before it is deleted, or by who may delete
-// it: without its hook, or with another strategy, what was to stay would go. To ask
-// it once more takes nothing away.
+// The shutdown is configured before the deletion, or by a user who may delete the
+// Application. Without its hook, or with another strategy, objects that should stay
+// would be deleted. Another request to shut down is harmless.
 func TestHooksOfADeletingApplication(t *testing.T) {
 	hooked := changed(moved, annotate("krake.dev/hooks", "shutdown"), annotate("krake.dev/shutdown-grace-time", "1h"))
 	check(t, []write{
@@ -476,7 +475,8 @@ func TestHooksOfADeletingApplication(t *testing.T) {
 	})
 }
 
-// The garbage collector deletes what has no owner any more, whoever has named it.
+// The garbage collector deletes objects whose owners are gone, regardless of who set
+// the owners.
 func TestOwners(t *testing.T) {
 	owned, other := ownedByDefault(t), ownedByDefault(t)
 	none := func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }
@@ -499,7 +499,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// Threat A15 of the security specification: the only way out of being an Application is to be deleted.
+// Threat A15 of the security specification: only its deletion ends an Application.
 func TestApplicationStaysOneUntilItIsDeleted(t *testing.T) {
 	check(t, []write{
 		{"strip the annotation", administrator, bare, []edit{noAnnotation("krake.dev/application")}, isOne},
@@ -514,7 +514,7 @@ func TestApplicationStaysOneUntilItIsDeleted(t *testing.T) {
 }
 
 // Threats A7 and A8 of the security specification: an attacker controls an agent. The policies let it
-// change neither what others run nor what other agents report.
+// change neither the objects of other clusters nor the reports of other agents.
 func TestAgentChangesNoSpecAndNoOtherStatus(t *testing.T) {
 	local, other := agent("local"), agent("other")
 	owned := ownedByDefault(t)
@@ -608,7 +608,7 @@ func TestAgentChangesNoSpecAndNoOtherStatus(t *testing.T) {
 	})
 }
 
-// changedBy is a state after the change of anybody.
+// changedBy is a state after a change by an identity.
 func changedBy(who identity, stored state, edits ...edit) state {
 	return func(t *testing.T, namespace string) *corev1.ConfigMap {
 		t.Helper()
@@ -616,8 +616,8 @@ func changedBy(who identity, stored state, edits ...edit) state {
 	}
 }
 
-// The webhook does not see the namespaces that a cluster needs to start, so that
-// no Application may be there. Everything else in them goes on.
+// The webhook does not review the namespaces that a cluster needs to start, so that no
+// Application may be there. All other writes to them are allowed.
 func TestNoApplicationWhereTheWebhookDoesNotLook(t *testing.T) {
 	for _, namespace := range []string{"kube-system", "krake-system", "krake-agents"} {
 		configMaps := server.CoreV1().ConfigMaps(namespace)
@@ -634,7 +634,7 @@ func TestNoApplicationWhereTheWebhookDoesNotLook(t *testing.T) {
 	}
 }
 
-// One that was there before the policies can do nothing but go.
+// An Application that existed before the policies can only be deleted.
 func TestAnEarlyApplicationCanGo(t *testing.T) {
 	configMaps := server.CoreV1().ConfigMaps("kube-system")
 	early, err := configMaps.Get(t.Context(), "early", metav1.GetOptions{})
@@ -645,8 +645,8 @@ func TestAnEarlyApplicationCanGo(t *testing.T) {
 	mustUpdate(t, administrator, early, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
-// Whatever is there and whatever is not, in either version: no expression fails
-// over it. That none did is checked when all tests are over.
+// No expression fails over a missing or present field, in either version. A check after
+// all tests verifies that none did.
 func TestAbsentMaps(t *testing.T) {
 	namespace := newNamespace(t)
 	places := map[string]edit{
@@ -669,7 +669,7 @@ func TestAbsentMaps(t *testing.T) {
 			if _, err := update(t, agent("local"), fresh); err != nil && verdict(err) == "" {
 				t.Errorf("%s, then %s: %v", before, after, err)
 			}
-			fresh.ResourceVersion = "" // whether the agent was allowed or not
+			fresh.ResourceVersion = "" // for both cases: the agent was allowed, or not
 			mustUpdate(t, administrator, fresh)
 			letGo(t, namespace)
 		}

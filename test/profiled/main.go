@@ -1,7 +1,7 @@
-// Profiled is cmd/agent with a way to look into it, which the product has not: a SIGUSR1
-// begins a CPU profile, and the next one ends it and writes cpu.pprof, and heap.pprof
-// beside it, into the folder that the variable KRAKE_PROFILES names. The load bench runs
-// it with --profile.
+// Profiled is cmd/agent with profiling, which the product does not have. A SIGUSR1
+// begins a CPU profile. The next one ends it, and writes cpu.pprof and heap.pprof into
+// the folder that the variable KRAKE_PROFILES names. The load bench runs it with
+// --profile.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"runtime/pprof"
 )
 
-// profile profiles between two signals, again and again.
+// profile profiles between two signals, repeatedly.
 func profile(ctx context.Context, folder string, asked <-chan os.Signal) {
 	var cpu *os.File
 	for {
@@ -32,7 +32,7 @@ func profile(ctx context.Context, folder string, asked <-chan os.Signal) {
 }
 
 func begin(folder string) (*os.File, error) {
-	// A file that nobody looks for until it is whole.
+	// The file gets its final name only when it is complete.
 	file, err := os.CreateTemp(folder, "unfinished-")
 	if err != nil {
 		return nil, err
@@ -47,6 +47,6 @@ func end(cpu *os.File) error {
 	if err != nil {
 		return err
 	}
-	runtime.GC() // what is garbage is not what the agent needs
+	runtime.GC() // garbage does not count as memory that the agent needs
 	return errors.Join(pprof.WriteHeapProfile(heap), heap.Close(), cpu.Close(), os.Rename(cpu.Name(), filepath.Join(folder, "cpu.pprof")))
 }

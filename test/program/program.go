@@ -1,5 +1,5 @@
-// Package program has what the commands below test/ share: their main function, and how
-// they do things many times.
+// Package program has the code that the commands below test/ share: their main
+// function, and repeated calls.
 package program
 
 import (
@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options are the flags of a command. If they have a method Validate() error, what it
-// refuses ends the command.
+// Options are the flags of a command. If they have a method Validate() error, its error
+// ends the command.
 type Options interface {
 	AddFlags(flags *pflag.FlagSet)
 }
 
-// Main parses the flags, unless options is nil, and runs the command until it ends or is
-// interrupted, which ends the context. After an error, which is printed behind the name,
-// the exit code is 1.
+// Main parses the flags, unless options is nil, and runs the command until it ends, or
+// an interrupt cancels its context. It prints an error after the name, and exits with
+// code 1.
 func Main(name string, options Options, run func(ctx context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // this is a main
 	err := parse(options)
@@ -58,8 +58,8 @@ func Pause(ctx context.Context, long time.Duration) error {
 	}
 }
 
-// Each calls do with the numbers below times, atOnce of them at the same time, until one
-// of the calls returns an error.
+// Each calls do with the numbers below times, atOnce of them concurrently, until a call
+// returns an error.
 func Each(ctx context.Context, times, atOnce int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

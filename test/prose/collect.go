@@ -19,7 +19,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// kind is what a passage is part of.
+// kind is the sort of text that a passage is part of.
 type kind string
 
 const (
@@ -36,11 +36,12 @@ type passage struct {
 	text string
 }
 
-// code stands for a piece of code in a passage: it is a word, and none that is forbidden.
+// code replaces a piece of code in a passage: it counts as a word, and is never
+// forbidden.
 const code = "CODE"
 
-// collect returns the passages of the files, and of those below the folders. Folders that
-// begin with a point, build results and inputs of tests are left out.
+// collect returns the passages of the files, and of those below the folders. It skips
+// folders whose name begins with a dot, build results and inputs of tests.
 func collect(roots []string) ([]passage, error) {
 	var all []passage
 	for _, root := range roots {
@@ -103,7 +104,7 @@ func pageOf(path string, source []byte) []passage {
 	return all
 }
 
-// inline returns the text of a block, with [code] in the place of code.
+// inline returns the text of a block, with [code] in place of code.
 func inline(node markdown.Node, source []byte) string {
 	var b strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -122,7 +123,8 @@ func inline(node markdown.Node, source []byte) string {
 	return b.String()
 }
 
-// programOf returns the comments of a Go file, and of the product the strings that are sentences.
+// programOf returns the comments of a Go file, and the sentences among the string literals of the
+// product.
 func programOf(path string, source []byte) ([]passage, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -157,8 +159,8 @@ func programOf(path string, source []byte) ([]passage, error) {
 	return all, nil
 }
 
-// paragraphs splits a comment where a sentence cannot go on: at empty lines, at points of
-// a list, and around code, which is indented and left out.
+// paragraphs splits a comment where a sentence ends: at empty lines, at list items, and
+// around code, which is indented and omitted.
 func paragraphs(comment string) []string {
 	var all []string
 	var current []string
@@ -187,5 +189,5 @@ func paragraphs(comment string) []string {
 
 var words = regexp.MustCompile(`[A-Za-z]{2,} [a-z]+ [a-z]+`)
 
-// isSentence reports whether a string has at least three words in a row: it is read by people.
+// isSentence reports whether a string has at least three words in a row: people read it.
 func isSentence(value string) bool { return words.MatchString(value) }

@@ -1,11 +1,11 @@
-// Prose checks the words of what people read: Markdown, Go comments, and the string
-// literals of the product that are sentences. It knows forbidden words and constructions,
-// each with what to write in its place, and the length of sentences.
+// Prose checks the wording of texts for people: Markdown, Go comments, and the string
+// literals of the product that are sentences. It has forbidden words and constructions,
+// each with an alternative, and limits the length of sentences.
 //
 //	go run ./test/prose          # the whole repository
 //	go run ./test/prose docs     # one folder or file
 //
-// What is right in one place is in exceptions.yaml, with the reason.
+// exceptions.yaml has texts that are right in one place, with the reason.
 package main
 
 import (
@@ -35,8 +35,8 @@ type options struct{}
 
 func (options) AddFlags(*pflag.FlagSet) {}
 
-// run checks the folders and files, or the whole repository, and reports each finding in
-// a line. An exception that excepts nothing is a finding, too, when everything is checked.
+// run checks the folders and files, or the whole repository, and prints each finding on a
+// line. When it checks everything, an unused exception is also a finding.
 func run(roots []string, out io.Writer) error {
 	var excepted []exception
 	if err := yaml.UnmarshalStrict(exceptions, &excepted); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rule is a construction that is forbidden, and what to write in its place.
+// rule is a forbidden construction, with an alternative.
 type rule struct {
 	pattern *regexp.Regexp
 	advice  string
@@ -33,13 +33,13 @@ var rules = []rule{
 	{pattern: regexp.MustCompile(`^\w+ (gives|tells)\b`), advice: `"returns", "reports whether"`, kinds: []kind{comment}},
 }
 
-// maxWords is how long a sentence may be.
+// maxWords is the maximum length of a sentence.
 const maxWords = 25
 
-// sentenceEnd is where a sentence ends: before a space, and not after an abbreviation.
+// sentenceEnd matches the end of a sentence: before a space or a line break.
 var sentenceEnd = regexp.MustCompile(`[.!?:;]["')\]]* +|\n`)
 
-// finding is what breaks a rule.
+// finding is a violation of a rule.
 type finding struct {
 	passage
 	text, advice string
@@ -56,7 +56,7 @@ type exception struct {
 	Reason string `json:"reason"`
 }
 
-// check returns what breaks a rule, and the exceptions that no passage needs.
+// check returns the violations of the rules, and the unused exceptions.
 func check(passages []passage, excepted []exception) (found []finding, unused []exception) {
 	used := make([]bool, len(excepted))
 	for _, p := range passages {
@@ -76,7 +76,7 @@ func check(passages []passage, excepted []exception) (found []finding, unused []
 	return found, unused
 }
 
-// exceptionOf returns the index of the exception for a finding, -1 without one.
+// exceptionOf returns the index of the exception for a finding, or -1.
 func exceptionOf(f finding, excepted []exception) int {
 	for i, e := range excepted {
 		if e.File == f.file && strings.Contains(f.passage.text, e.Text) && strings.Contains(e.Text, f.text) {
@@ -108,7 +108,7 @@ func (r rule) isFor(k kind) bool {
 	return len(r.kinds) == 0 || slices.Contains(r.kinds, k)
 }
 
-// beginning returns the first words of a sentence, by which it can be found.
+// beginning returns the first words of a sentence, so that it can be found.
 func beginning(sentence string) string {
 	words := strings.Fields(sentence)
 	return strings.Join(words[:min(6, len(words))], " ")

@@ -20,19 +20,20 @@ const (
 	// The size of a character, and of the margin around the text, in pixels.
 	characterWidth, lineHeight, margin = 8.0, 19.0, 16.0
 
-	// perCharacter is how long a character is typed; afterOutput is time to read a line of
-	// output, and atTheEnd the time before the recording begins anew.
+	// perCharacter is the time to type a character; afterOutput is the time to read a line
+	// of output, and atTheEnd the time before the recording repeats.
 	perCharacter, afterOutput, atTheEnd = 35 * time.Millisecond, 250 * time.Millisecond, 8 * time.Second
 )
 
-// line is a line of the terminal and when it appears. A typed line appears from left to
-// right, for as long as it is typed.
+// line is a line of the terminal with the time at which it appears. A typed line
+// appears from left to right.
 type line struct {
 	text, class string
 	at, typing  time.Duration
 }
 
-// script lays the frames out in time, and returns when the last line has been read.
+// script assigns times to the frames, and returns the time when the last line has been
+// read.
 func script(frames []frame) (lines []line, end time.Duration) {
 	now := time.Second
 	for i, f := range frames {
@@ -58,8 +59,8 @@ func script(frames []frame) (lines []line, end time.Duration) {
 	return lines, now
 }
 
-// draw returns the frames as an animated SVG, which repeats. It has no script, and where
-// the reader wants no motion, all of it is visible from the start.
+// draw returns the frames as an animated SVG, which repeats. It has no script. If the
+// reader wants no motion, all of it is visible from the start.
 func draw(frames []frame, colours theme) string {
 	lines, end := script(frames)
 	total := end + atTheEnd

@@ -1,7 +1,7 @@
-// Recording makes the recording that the README shows, docs/recording-light.svg and
-// docs/recording-dark.svg: it starts a real API server with webhook and agent, runs the
-// commands of the scene as a user would, and draws what they print. The time between a
-// command and its output is the measured one; the typing is drawn.
+// Recording makes the recording in the README, docs/recording-light.svg and
+// docs/recording-dark.svg. It starts a real API server with webhook and agent, runs the
+// commands of the scene as a user would, and draws their output. The time between a
+// command and its output is measured; the typing is simulated.
 package main
 
 import (

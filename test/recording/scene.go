@@ -17,13 +17,13 @@ import (
 //go:embed web.yaml
 var application []byte
 
-// frame is one command of the recording and what it printed.
+// frame is one command of the recording with its output.
 type frame struct {
 	// remark is a line above the command, for the reader.
 	remark  string
 	command string
-	// shows is what the output must have. The command runs again until it does: the status
-	// records a drift up to some seconds after its repair.
+	// shows is a text that the output must have. The command runs again until it does: the
+	// status records a drift up to some seconds after its repair.
 	shows  string
 	output string
 	took   time.Duration
@@ -62,8 +62,8 @@ func record(ctx context.Context, server *cluster.Cluster) ([]frame, error) {
 	return recorded, nil
 }
 
-// run runs the command until its output shows what it must, and keeps output and time of
-// the last run.
+// run repeats the command until its output has the required text, and stores output and
+// time of the last run.
 func (f *frame) run(ctx context.Context, folder string, environment []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

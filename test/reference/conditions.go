@@ -15,7 +15,7 @@ func states(p *page, root string) error {
 	p.section("States", "The label `"+application.StateLabel+"`, and `state` in the status. Of several objects the worst counts.")
 	var rows [][]string
 	for _, state := range application.States() {
-		rows = append(rows, []string{code(string(state.State)), state.Meaning})
+		rows = append(rows, []string{code(string(state)), stateMeanings()[state]})
 	}
 	p.table([]string{"state", "meaning"}, rows)
 	p.text("\n`kubectl krake get` has these besides, which are stored nowhere:\n")
@@ -31,18 +31,18 @@ func states(p *page, root string) error {
 	return nil
 }
 
-// pluginStateMeanings are those of the constants of internal/cli that name states.
+// pluginStateMeanings explains the constants of internal/cli that name states.
 func pluginStateMeanings() map[string]string {
 	return map[string]string{
-		"stateNotAdmitted":      "the webhook has not seen the Application, so that no agent does",
-		"stateAgentUnreachable": "its agent does not renew its Lease on the hub, so that what is stored may be outdated",
-		"statePending":          "its agent has not looked at it yet",
+		"stateNotAdmitted":      "the webhook has not admitted the Application, so no agent sees it",
+		"stateAgentUnreachable": "its agent does not renew its Lease on the hub, so the stored status may be outdated",
+		"statePending":          "its agent has not reported on it yet",
 		"stateDeleted":          "with `-w`: it is gone",
-		"stateUnknownFormat":    "it is of a format version that this plugin does not know",
+		"stateUnknownFormat":    "it has a format version that this plugin does not know",
 	}
 }
 
-// statesOfPlugin gives the states of the plugin by its constants.
+// statesOfPlugin returns the states of the plugin by its constants.
 func statesOfPlugin(root string) (map[string]string, error) {
 	constants, err := newSource(root).constants("internal/cli")
 	if err != nil {
@@ -57,32 +57,33 @@ func statesOfPlugin(root string) (map[string]string, error) {
 	return found, sameKeys("states of internal/cli", found, pluginStateMeanings())
 }
 
-// habitatSaid are the conditions of Habitats. Ready has those of the Application besides.
+// habitatSaid returns the conditions of Habitats. Ready also has those of the
+// Application.
 func habitatSaid() []status.Said {
-	const accepted, file = "Accepted", "PeerFile"
+	const accepted, file = "Accepted", "PeerFileReady"
 	is, not, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	return []status.Said{
 		{Condition: accepted, Status: not, Reason: "UnknownVersion", Meaning: "there is no controller for its customVersion"},
-		{Condition: accepted, Status: not, Reason: "ValidationFailed", Meaning: "it is not legal: the message names each field"},
-		{Condition: accepted, Status: not, Reason: "SecretMissing", Meaning: "a Secret that it names is not there"},
-		{Condition: accepted, Status: not, Reason: "NameTaken", Meaning: "the ConfigMap of its Application belongs to somebody else"},
-		{Condition: accepted, Status: not, Reason: "Going", Meaning: "the Application of a former Habitat of the name is still going"},
-		{Condition: accepted, Status: not, Reason: "Immutable", Meaning: "it asks for what its workload cannot become"},
+		{Condition: accepted, Status: not, Reason: "ValidationFailed", Meaning: "it is invalid: the message names each field"},
+		{Condition: accepted, Status: not, Reason: "SecretNotFound", Meaning: "a Secret that it names does not exist"},
+		{Condition: accepted, Status: not, Reason: "NameConflict", Meaning: "the ConfigMap of its Application belongs to another owner"},
+		{Condition: accepted, Status: not, Reason: "PreviousTerminating", Meaning: "the Application of a former Habitat of the name is still being deleted"},
+		{Condition: accepted, Status: not, Reason: "ImmutableField", Meaning: "its workload cannot change in the requested way"},
 		{Condition: accepted, Status: not, Reason: "Refused", Meaning: "the API server, or a webhook there, refuses the Application"},
-		{Condition: accepted, Status: is, Reason: "Accepted", Meaning: "it is carried out as it is now"},
+		{Condition: accepted, Status: is, Reason: "Accepted", Meaning: "the agent carries out its present spec"},
 		{Condition: "Ready", Status: not, Reason: "NotAccepted", Meaning: "there is no Application"},
 		{Condition: "Ready", Status: unknown, Reason: "Unreadable", Meaning: "the status of its Application cannot be read"},
 		{Condition: "Ready", Status: not, Reason: "Pending", Meaning: "the agent has not carried out the Application yet"},
-		{Condition: file, Status: not, Reason: "Missing", Meaning: "there is no peer file: the message says why"},
-		{Condition: file, Status: is, Reason: "NoPeer", Meaning: "there is a peer file, and no Pod runs that could be the peer"},
-		{Condition: file, Status: is, Reason: "Chosen", Meaning: "a Pod that runs is in the file"},
+		{Condition: file, Status: not, Reason: "NotFound", Meaning: "there is no peer file: the message says why"},
+		{Condition: file, Status: is, Reason: "NoPeer", Meaning: "there is a peer file, but no running Pod can be the peer"},
+		{Condition: file, Status: is, Reason: "PeerChosen", Meaning: "the file has the address of a running Pod"},
 	}
 }
 
 func conditions(p *page, _ string) error {
-	p.section("Conditions", "Of an Application, in the document `status`. Objects have the reasons of `Reconciled` as well. What to do: [troubleshooting.md](troubleshooting.md).")
+	p.section("Conditions", "Of an Application, in the document `status`. Objects also have the reasons of `Reconciled`. For the remedies see [troubleshooting.md](troubleshooting.md).")
 	conditionTable(p, status.Conditions())
-	p.text("\nOf a Habitat. Its `Ready` has the reasons of its Application's besides:\n")
+	p.text("\nOf a Habitat. Its `Ready` also has the reasons of its Application's `Ready`:\n")
 	conditionTable(p, habitatSaid())
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// sectionOf gives what is below a heading, up to the next one of its level.
+// sectionOf returns the text below a heading, up to the next one of its level.
 func sectionOf(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, below, found := strings.Cut(text, "\n"+heading+"\n")
@@ -31,7 +31,7 @@ func sectionOf(t *testing.T, text, heading string) string {
 	return section
 }
 
-// rowsOf gives the cells of the rows of tables, without the heads.
+// rowsOf returns the cells of the rows of tables, without the heads.
 func rowsOf(text string) [][]string {
 	var rows [][]string
 	lines := strings.Split(text, "\n")
@@ -49,7 +49,7 @@ func rowsOf(text string) [][]string {
 	return rows
 }
 
-// first gives the first cells of rows, without their marks.
+// first returns the first cells of rows, without their marks.
 func first(rows [][]string) []string {
 	var cells []string
 	for _, row := range rows {
@@ -58,7 +58,7 @@ func first(rows [][]string) []string {
 	return cells
 }
 
-// same fails if two sets differ; nothing may be there twice.
+// same fails if two sets differ, or if one has an element twice.
 func same(t *testing.T, what string, there, told []string) {
 	t.Helper()
 	slices.Sort(there)
@@ -73,7 +73,7 @@ var (
 	conditionState = regexp.MustCompile("`([A-Za-z]+)` (True|False|Unknown)")
 )
 
-// pairsOf gives the conditions of a text, as "Ready is False for Held": those behind
+// pairsOf returns the conditions of a text, as "Ready is False for Held": those after
 // "Conditions:" below a reason's heading, and the rows of tables.
 func pairsOf(text string) []string {
 	var pairs []string
@@ -105,8 +105,8 @@ func textsOf(all []status.Said) []string {
 	return pairs
 }
 
-// Each condition with its reason has an entry, each Event and each alert, and there is
-// no entry of what is not.
+// Each condition with its reason has an entry, and so has each Event and each alert; no
+// entry is obsolete.
 func TestTroubleshooting(t *testing.T) {
 	page := read(t, "docs/troubleshooting.md")
 	same(t, "conditions", textsOf(status.Conditions()), pairsOf(sectionOf(t, page, "## By reason")))
@@ -125,7 +125,7 @@ var (
 	played    = regexp.MustCompile(`troubleshooting-[a-z-]+`)
 )
 
-// What is quoted as a message is one: a journey has read it, in a namespace of its own.
+// Each quoted message is real: a journey has read it, in its own namespace.
 func TestQuotations(t *testing.T) {
 	var journeys strings.Builder
 	files, err := filepath.Glob(filepath.Join(root, "test", "journeys", "troubleshooting-*.txtar"))
@@ -146,7 +146,7 @@ func TestQuotations(t *testing.T) {
 	}
 }
 
-// What is wrong has somewhere to go: under each heading of a reason are words.
+// Each trouble has a remedy: there is text under each heading of a reason.
 func TestTroublesHaveAWayOut(t *testing.T) {
 	page := read(t, "docs/troubleshooting.md")
 	for _, said := range status.Conditions() {
@@ -158,7 +158,7 @@ func TestTroublesHaveAWayOut(t *testing.T) {
 	}
 }
 
-// alerts gives the names of those that are shipped.
+// alerts returns the names of the shipped alerts.
 func alerts(t *testing.T) []string {
 	t.Helper()
 	var rules struct {
@@ -182,8 +182,8 @@ var (
 	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// Each metric and each alert is told of, with the labels that it has; queries speak of
-// metrics and labels that there are.
+// The page describes each metric and each alert, with its labels; queries use only
+// existing metrics and labels.
 func TestMetricsAndAlerts(t *testing.T) {
 	page := read(t, "docs/metrics-and-alerts.md")
 	there, err := metricsOf(root)
@@ -216,14 +216,14 @@ func TestMetricsAndAlerts(t *testing.T) {
 	}
 }
 
-// Each role and each policy that is shipped is told of, with what it is for.
+// The page describes each shipped role and policy, with its purpose.
 func TestPermissions(t *testing.T) {
 	page := read(t, "docs/permissions.md")
 	section := sectionOf(t, page, "## The roles")
 	roles, policies, _ := strings.Cut(section, "\n| policy |")
 	found, err := rolesOf()
 	kit.Must(t, err)
-	titles := map[string]bool{"Role krake-agent-CLUSTER": true} // overlays/spoke calls it so
+	titles := map[string]bool{"Role krake-agent-CLUSTER": true} // the name in overlays/spoke
 	for _, one := range found {
 		titles[one.title()] = true
 	}
@@ -233,7 +233,7 @@ func TestPermissions(t *testing.T) {
 	same(t, "policies", kept, first(rowsOf("| policy |"+policies)))
 }
 
-// The requests and limits that are recommended are those that are shipped.
+// The recommended requests and limits are the shipped ones.
 func TestSizing(t *testing.T) {
 	for _, file := range []string{"base/webhook", "base/agent", "components/habitat/controller"} {
 		text, err := manifests.Files.ReadFile(file + "/deployment.yaml")
@@ -250,7 +250,7 @@ func TestSizing(t *testing.T) {
 	}
 }
 
-// That the checks above see what is missing, and what is too much.
+// The checks above see missing and obsolete entries.
 func TestPairsAreRead(t *testing.T) {
 	text := "### `Held`\n\nConditions: `Ready` False, `Drifted` True.\n\n### Moves\n\n| c | s | r | |\n|---|---|---|---|\n| `Ready` | True | `Ready` | |\n"
 	want := []string{"Ready is False for Held", "Drifted is True for Held", "Ready is True for Ready"}

@@ -4,7 +4,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 )
 
-// habitatEvents are those of krake-habitat.
+// habitatEvents returns the Events of krake-habitat.
 func habitatEvents() []telemetry.EventMeaning {
 	const normal, warning, habitat = "Normal", "Warning", "Habitat"
 	events := []telemetry.EventMeaning{
@@ -16,7 +16,7 @@ func habitatEvents() []telemetry.EventMeaning {
 		{Type: warning, Reason: "Deprecated", On: habitat, Meaning: "its customVersion is deprecated"},
 	}
 	for _, said := range habitatSaid() {
-		if said.Condition == "Accepted" && said.Status == "False" && said.Reason != "Going" {
+		if said.Condition == "Accepted" && said.Status == "False" && said.Reason != "PreviousTerminating" {
 			events = append(events, telemetry.EventMeaning{Type: warning, Reason: said.Reason, On: habitat, Meaning: said.Meaning})
 		}
 	}

@@ -38,7 +38,7 @@ func flags(p *page, _ string) error {
 	return nil
 }
 
-// plugin is the command "kubectl krake", as its main puts it together.
+// plugin returns the command "kubectl krake" as its main builds it.
 func plugin() *cobra.Command {
 	root := cli.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	var enrolOptions enrol.Options
@@ -71,7 +71,7 @@ func flagTable(p *page, set *pflag.FlagSet) {
 	p.table([]string{"flag", "default", "meaning"}, rows)
 }
 
-// defaultOf gives the default where there is one, and not as it is on this machine.
+// defaultOf returns the default of a flag, independent of this machine.
 func defaultOf(flag *pflag.Flag) string {
 	switch {
 	case flag.Name == "cache-dir":

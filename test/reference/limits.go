@@ -11,20 +11,20 @@ import (
 	"slices"
 )
 
-// limit is a constant of a package that people meet.
+// limit is a constant of a package that users meet.
 type limit struct {
 	folder, name string
 	isBytes      bool
 	meaning      string
 }
 
-// group is the limits of one thing.
+// group is the limits of one subject.
 type group struct {
 	title  string
 	limits []limit
 }
 
-// groups are all limits, by what they are about.
+// groups returns all limits by subject.
 func groups() []group { return append(ofApplications(), ofPrograms()...) }
 
 func ofApplications() []group {
@@ -33,7 +33,7 @@ func ofApplications() []group {
 			{"pkg/manifest", "MaxBytes", true, "manifest and observer schema, or the template, together"},
 			{"pkg/manifest", "MaxResources", false, "resources"},
 			{"pkg/manifest", "MaxDepth", false, "objects and lists within each other"},
-			{"pkg/mutate", "maxLength", false, "the longest list that an observer schema can ask for"},
+			{"pkg/mutate", "maxLength", false, "the longest list that an observer schema can require"},
 			{"pkg/mutate", "maxDataBytes", true, "the whole `data`, as the API server has it"},
 			{"pkg/mutate", "maxAnnotationBytes", true, "all annotations together, as the API server has it: plain `kubectl apply` adds one with all the rest"},
 			{"pkg/mutate", "maxRefusals", false, "mistakes that one refusal names"},
@@ -45,33 +45,35 @@ func ofApplications() []group {
 			{"pkg/application", "mostRetries", false, "attempts of a shutdown after the first one"},
 		}},
 		{"Of its status", []limit{
-			{"pkg/application", "gzipAbove", true, "a document that is larger is stored compressed, in `binaryData`"},
+			{"pkg/application", "gzipAbove", true, "a larger document is stored compressed, in `binaryData`"},
 			{"pkg/application", "MaxDrifts", false, "drifts in the history"},
-			{"pkg/status", "maxFields", false, "fields of a drift that are told"},
-			{"pkg/status", "maxValue", true, "a longer value is told by its digest"},
+			{"pkg/status", "maxFields", false, "fields of a drift that the status names"},
+			{"pkg/status", "maxValue", true, "a longer value is replaced by its digest"},
 			{"pkg/apierror", "maxText", true, "the message of a condition"},
 			{"pkg/health", "maxPorts", false, "ports in the address of a Service"},
 		}},
 		{"Of repairs", []limit{
 			{"pkg/pacing", "fastRepairs", false, "repairs of one field against one rival that are made at once"},
 			{"pkg/pacing", "manyRepairs", false, "the same against all rivals together"},
-			{"pkg/pacing", "firstPause", false, "the pause after that; each is twice as long as the one before"},
+			{"pkg/pacing", "firstPause", false, "the first pause after that; each further one is twice as long"},
 			{"pkg/pacing", "longestPause", false, "the longest pause"},
-			{"pkg/pacing", "peace", false, "how long nobody must have changed it for a fight to be forgotten"},
-			{"pkg/reconcile", "slowRetry", false, "how often something is looked at that somebody else has to bring about"},
+			{"pkg/pacing", "peace", false, "a fight is forgotten after this time without a change of the object"},
+			{"internal/agent", "parallelWrites", false, "objects that an agent writes at once for each Application of `--concurrency`, on average"},
+			{"pkg/reconcile", "slowRetry", false, "how often the agent checks for a change that it waits for"},
 			{"pkg/reconcile", "silence", false, "how long a cluster may not answer before conditions say so"},
 			{"pkg/pacing", "leastInterval", false, "the least time between two writes of a status"},
-			{"pkg/pacing", "mostInterval", false, "the same where there is always something to write, and neither state nor condition has changed"},
-			{"pkg/pacing", "historiesPerSecond", false, "writes of a status in a second that tell of repairs alone, of all Applications of an agent"},
-			{"pkg/pacing", "historiesAtOnce", false, "the same at once, after a time without"},
-			{"pkg/pacing", "longestHistoryWait", false, "how long one waits for its turn"},
-			{"pkg/observer", "longestGather", false, "how long the first list of a kind waits for those who ask for objects of it one after the other"},
+			{"pkg/pacing", "mostInterval", false, "the same under constant drift, and before the first write of texts and counts after another state or reason"},
+			{"pkg/pacing", "textInterval", false, "the same before further writes of texts and counts"},
+			{"pkg/pacing", "pacedPerSecond", false, "writes of statuses per second that change neither state nor reason, for all Applications of an agent"},
+			{"pkg/pacing", "pacedAtOnce", false, "the same at once, after a time without"},
+			{"pkg/pacing", "longestTurnWait", false, "how long one waits for its turn"},
+			{"pkg/observer", "longestGather", false, "how long the first list of a kind waits for further requests for objects of that kind"},
 			{"pkg/reconcile", "leastFetchPause", false, "the first pause after a URL could not be fetched"},
 			{"pkg/reconcile", "mostFetchPause", false, "the longest one"},
-			{"pkg/reconcile", "leastPatience", false, "how soon an object is looked at again that is being deleted"},
+			{"pkg/reconcile", "leastPatience", false, "how soon the agent checks again for an object that is being deleted"},
 			{"pkg/reconcile", "mostPatience", false, "how late at the latest"},
 			{"pkg/reconcile", "mostCallPause", false, "the longest pause between calls within an attempt to shut down"},
-			{"internal/cli", "mostHold", false, "the longest hold of an object that `kubectl krake hold` asks for without a warning; an agent's is `--max-hold`"},
+			{"internal/cli", "mostHold", false, "the longest hold of an object that `kubectl krake hold` requests without a warning; the agent's limit is `--max-hold`"},
 		}},
 	}
 }
@@ -80,16 +82,16 @@ func ofPrograms() []group {
 	return []group{
 		{"Of webhook and agent", []limit{
 			{"internal/webhook", "reviewTimeout", false, "how long the review of a user's rights may take"},
-			{"internal/webhook", "allowedFor", false, "how long a granted right is not asked for again"},
-			{"internal/webhook", "reviewsAtOnce", false, "rights that one admission asks for at once"},
+			{"internal/webhook", "allowedFor", false, "how long a granted right is cached"},
+			{"internal/webhook", "reviewsAtOnce", false, "rights that one admission checks at once"},
 			{"internal/agent/telemetry", "maxKindLabels", false, "kinds in the metrics; further ones are `other`"},
 			{"internal/agent/telemetry", "eventsOfOneAtOnce", false, "drifts of one Application that have Events, after a time without"},
 			{"internal/agent/telemetry", "eventsOfOne", false, "further ones in a second"},
-			{"internal/agent/telemetry", "eventsOfAllAtOnce", false, "the same of all Applications of an agent, of which Events are written at once"},
+			{"internal/agent/telemetry", "eventsOfAllAtOnce", false, "the same for all Applications of an agent"},
 			{"internal/agent/telemetry", "eventsOfAll", false, "further ones in a second"},
 			{"internal/agent/telemetry", "longestEventWait", false, "how long an Event waits for its turn; later ones are left out"},
-			{"internal/agent", "leastResync", false, "the shortest `--resync`"},
-			{"internal/right", "leastHeartbeat", false, "the shortest `--heartbeat`"},
+			{"internal/agent", "leastResync", false, "the shortest `--resync-period`"},
+			{"internal/right", "leastHeartbeat", false, "the shortest `--heartbeat-interval`"},
 			{"internal/enrol", "leastDuration", false, "the shortest `--token-duration`"},
 		}},
 		{"Of templates, archives and URLs", []limit{
@@ -114,13 +116,13 @@ func ofPrograms() []group {
 	}
 }
 
-// inner are constants that look like limits and are none that anybody meets: they bound
-// what single texts, caches and loops may grow to.
+// inner are constants that look like limits but never concern users: they bound single
+// texts, caches and loops.
 func inner() []string {
 	return []string{
 		"internal/agent/target.maxAccounts", "internal/agent/hub.maxLately", "internal/agent/hub.maxReading", "internal/agent/hub.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
 		"internal/habitat.mostFields", "internal/hooks.maxAnswerHeader", "internal/hooks.maxConnections", "internal/hooks.maxConnectionsOfOne",
-		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/hooks.maxUnused", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
+		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/hooks.maxUnused", "internal/filter.maxAllowed", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
 		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",
 		"pkg/habitat.maxText", "pkg/habitat.maxVariable", "pkg/health.MaxMessage", "pkg/mutate.MaxSpecBytes", "pkg/mutate.maxStep",
 		"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
@@ -130,7 +132,7 @@ func inner() []string {
 	}
 }
 
-// looksLikeLimit is how constants are called that bound something.
+// looksLikeLimit matches the names of constants that bound something.
 var looksLikeLimit = regexp.MustCompile(`^(max|Max|most|Most|least|Least)[A-Z]`)
 
 func limits(p *page, root string) error {
@@ -155,7 +157,8 @@ func limits(p *page, root string) error {
 	return checkLimits(s)
 }
 
-// checkLimits fails if a constant looks like a limit, and is in none of the tables.
+// checkLimits returns an error if a constant looks like a limit, and is in none of the
+// tables.
 func checkLimits(s *source) error {
 	there, known := map[string]bool{}, map[string]bool{}
 	for _, group := range groups() {
@@ -185,7 +188,7 @@ func checkLimits(s *source) error {
 	return sameKeys("limits", there, known)
 }
 
-// productFolders gives the folders below pkg and internal that have Go files.
+// productFolders returns the folders below pkg and internal that have Go files.
 func productFolders(root string) ([]string, error) {
 	found := map[string]bool{}
 	for _, top := range []string{"pkg", "internal"} {
@@ -201,6 +204,6 @@ func productFolders(root string) ([]string, error) {
 			return nil, err
 		}
 	}
-	delete(found, path.Join("internal", "layers")) // no part of the product
+	delete(found, path.Join("internal", "layers")) // not part of the product
 	return slices.Sorted(maps.Keys(found)), nil
 }

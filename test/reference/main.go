@@ -1,13 +1,12 @@
-// Reference writes docs/reference.md from the code: the names, states, conditions,
-// Events, metrics, limits, roles and flags that there are.
+// Reference writes docs/reference.md from the code: names, states, conditions, Events,
+// metrics, limits, roles and flags.
 //
 //	make reference
 //	go run ./test/reference > reference.md
 //
-// What something is called, who may write it and what it holds comes from the packages
-// that own it, or is read out of their source; what it means is in tables, there or
-// here, of which a test says what is missing and what is too much. Run it in the folder
-// of the module.
+// Names, formats and writers come from the packages that own them, or from their
+// source. Meanings are in tables, there or here, and a test reports missing and
+// obsolete entries. Run it in the folder of the module.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 // write writes the reference of the module in a folder.
 func write(out io.Writer, root string) error {
 	p := &page{}
-	p.text("# Reference\n\nGenerated from the code by `make reference`: change it there. CLUSTER stands for the name of a cluster.\n")
+	p.text("# Reference\n\nThis page lists every annotation, key, condition, Event, metric, limit, role and flag. `make reference` generates it from the code: change it there.\nCLUSTER stands for the name of a cluster.\n")
 	for _, section := range []func(*page, string) error{
 		annotations, dataKeys, labels, keywords, states, conditions, events, metrics, limits, roles, flags,
 	} {

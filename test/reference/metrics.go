@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// metric is one that a command serves.
+// metric is a metric of a command.
 type metric struct {
 	by, name, kind, help string
 	labels               []string
 }
 
-// metricsOf reads from the sources which metrics there are, by name.
+// metricsOf reads the metrics from the sources, by name.
 func metricsOf(root string) (map[string]metric, error) {
 	found := map[string]metric{}
 	for folder, by := range map[string]string{
@@ -49,7 +49,7 @@ func metricOf(node ast.Node) (metric, bool) {
 	}
 	made := metric{kind: strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(function.Sel.Name, "New"), "Vec"))}
 	arguments := call.Args
-	if made.kind == "desc" { // of what is read when somebody asks
+	if made.kind == "desc" { // the description of a metric that is computed on request
 		made.kind = "gauge"
 		made.name, _ = textOf(arguments[0])
 		if len(arguments) > 1 {
@@ -71,7 +71,7 @@ func metricOf(node ast.Node) (metric, bool) {
 	return made, strings.HasPrefix(made.name, "krake_")
 }
 
-// fieldsOf gives the fields of options.
+// fieldsOf returns the fields of options.
 func fieldsOf(expression ast.Expr) map[string]ast.Expr {
 	fields := map[string]ast.Expr{}
 	literal, ok := expression.(*ast.CompositeLit)
@@ -93,7 +93,7 @@ func metrics(p *page, root string) error {
 	if err != nil {
 		return err
 	}
-	p.section("Metrics", "At `:8443/metrics`, over TLS, for whoever may get `/metrics`. What they tell, and queries: [metrics-and-alerts.md](metrics-and-alerts.md).")
+	p.section("Metrics", "At `:8443/metrics`, over TLS, for clients that may get `/metrics`. Their meaning, and queries: [metrics-and-alerts.md](metrics-and-alerts.md).")
 	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]

@@ -11,25 +11,25 @@ import (
 )
 
 func annotations(p *page, _ string) error {
-	p.section("Annotations", "Those that a user may write mean something on the Application itself, and `"+application.HoldUntilAnnotation+
-		"` on its objects, too. Nobody else writes annotations of an Application.")
-	nameTable(p, application.Annotations())
+	p.section("Annotations", "Only the writer under \"written by\" may set an annotation. Those of users belong on the Application itself, and `"+application.HoldUntilAnnotation+
+		"` also on its objects.")
+	nameTable(p, annotationNames())
 	return nil
 }
 
 func dataKeys(p *page, _ string) error {
 	p.section("Data", "The keys of the ConfigMap's `data`; what is large is compressed under the same key of `binaryData`.")
-	nameTable(p, application.DataKeys())
+	nameTable(p, dataKeyNames())
 	return nil
 }
 
 func labels(p *page, _ string) error {
 	p.section("Labels and finalizers", "")
-	nameTable(p, slices.Concat(application.Labels(), application.Finalizers()))
+	nameTable(p, slices.Concat(labelNames(), finalizerNames()))
 	return nil
 }
 
-func nameTable(p *page, names []application.Name) {
+func nameTable(p *page, names []ownName) {
 	var rows [][]string
 	for _, name := range names {
 		rows = append(rows, []string{
@@ -39,7 +39,7 @@ func nameTable(p *page, names []application.Name) {
 	p.table([]string{"name", "on", "written by", "values", "default", "effect"}, rows)
 }
 
-// keywordMeanings are those of the constants of pkg/schema that name keywords.
+// keywordMeanings explains the constants of pkg/schema that name keywords.
 func keywordMeanings() map[string]string {
 	return map[string]string{
 		"MinLengthKey":     "how many elements the list has at least",
@@ -54,7 +54,7 @@ func keywords(p *page, root string) error {
 	if err != nil {
 		return err
 	}
-	p.section("Keywords of an observer schema", "An observed field is `null`. The last element of a list is an object of these keys, the first two of which have to be there.")
+	p.section("Keywords of an observer schema", "An observed field is `null`. The last element of a list is an object with these keys, of which the first two are required.")
 	var rows [][]string
 	meanings := keywordMeanings()
 	for _, name := range []string{"MinLengthKey", "MaxLengthKey", "ListKeyKey", "CurrentLengthKey"} {
@@ -64,7 +64,7 @@ func keywords(p *page, root string) error {
 	return nil
 }
 
-// keywordsOf gives the keywords by the constants of pkg/schema.
+// keywordsOf returns the keywords by the constants of pkg/schema.
 func keywordsOf(root string) (map[string]string, error) {
 	constants, err := newSource(root).constants("pkg/schema")
 	if err != nil {
@@ -79,7 +79,7 @@ func keywordsOf(root string) (map[string]string, error) {
 	return found, sameKeys("keywords of pkg/schema", found, keywordMeanings())
 }
 
-// sameKeys fails if what there is and what is explained differ.
+// sameKeys returns an error unless exactly the existing keys are explained.
 func sameKeys[A, B any](what string, there map[string]A, explained map[string]B) error {
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if _, ok := explained[name]; !ok {

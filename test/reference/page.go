@@ -16,7 +16,7 @@ func (p *page) section(title, text string) {
 	}
 }
 
-// table writes a table. Where a cell is empty, so it is there.
+// table writes a table. An empty cell stays empty.
 func (p *page) table(head []string, rows [][]string) {
 	p.text("\n")
 	p.row(head)
@@ -34,7 +34,7 @@ func (p *page) row(cells []string) {
 	p.text("\n")
 }
 
-// code marks a text as one to be typed as it is; nothing stays nothing.
+// code marks a literal text; the empty string stays empty.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -42,7 +42,7 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// codes gives several of them, with commas between.
+// codes marks several texts, with commas between them.
 func codes(texts []string) string {
 	marked := make([]string, 0, len(texts))
 	for _, text := range texts {

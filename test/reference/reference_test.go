@@ -27,7 +27,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What is written down is what the code says.
+// The page is up to date with the code.
 func TestReferenceIsOfThisCode(t *testing.T) {
 	var now strings.Builder
 	kit.Must(t, write(&now, root))
@@ -36,7 +36,7 @@ func TestReferenceIsOfThisCode(t *testing.T) {
 	}
 }
 
-// speaking are the folders whose code says conditions, reasons, Events and states.
+// speaking lists the folders whose code sets conditions, reasons, Events and states.
 func speaking() []string {
 	return []string{
 		"pkg/application", "pkg/reconcile", "pkg/status", "internal/agent", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
@@ -44,10 +44,10 @@ func speaking() []string {
 	}
 }
 
-// silent are words of the code that look like what it says, and are none.
+// silent lists words of the code that look like such names but are none.
 func silent() []string {
 	return []string{
-		"Acquire", "Reconcile", // what was done, of an Event
+		"Acquire", "Reconcile", // actions of an Event
 		"Acting", "HubBack", "HubLost", "TargetBack", "TargetLost", // in the log
 		"CERTIFICATE", // of PEM
 		"Name", "Ref", // ends of fields
@@ -59,8 +59,8 @@ func silent() []string {
 
 var looksLikeReason = regexp.MustCompile(`^[A-Z][A-Za-z]+$|^[A-Z]+(_[A-Z]+)+$`)
 
-// No code spells a state, a condition, or a reason of either, or of an Event, of which
-// the reference does not tell.
+// The reference has every state, condition and reason that the code has, also the
+// reasons of Events.
 func TestNothingElseIsSaid(t *testing.T) {
 	told := toldWords()
 	s := newSource(root)
@@ -76,7 +76,7 @@ func TestNothingElseIsSaid(t *testing.T) {
 	}
 }
 
-// toldWords are the words of the reference.
+// toldWords returns the words of the reference.
 func toldWords() map[string]bool {
 	told := map[string]bool{}
 	for _, said := range slices.Concat(status.Conditions(), habitatSaid()) {
@@ -86,14 +86,14 @@ func toldWords() map[string]bool {
 		told[event.Reason] = true
 	}
 	for _, state := range application.States() {
-		told[string(state.State)] = true
+		told[string(state)] = true
 	}
-	told["NotFound"] = true // the health of an object that is not there
-	told["Observed"] = true // Drifted, of single objects
+	told["NotFound"] = true    // the health of a missing object
+	told["ObserveMode"] = true // the condition Drifted of single objects
 	return told
 }
 
-// isKind tells if Kubernetes has a kind of that name.
+// isKind reports whether Kubernetes has a kind of that name.
 func isKind(name string) bool {
 	for known := range scheme.Scheme.AllKnownTypes() {
 		if known.Kind == name {
@@ -103,18 +103,18 @@ func isKind(name string) bool {
 	return false
 }
 
-// That the words are found at all.
+// The search finds the words.
 func TestWordsAreFound(t *testing.T) {
 	texts, err := newSource(root).textsIn("pkg/status")
 	kit.Must(t, err)
-	for _, word := range []string{"RivalManager", "INVALID_TOSCA_MANIFEST", "DriftReverted"} {
+	for _, word := range []string{"CompetingWriter", "InvalidToscaManifest", "DriftReverted"} {
 		if _, found := texts[word]; !found || !looksLikeReason.MatchString(word) {
 			t.Errorf("%s was not found in pkg/status", word)
 		}
 	}
 }
 
-// The commands of the plugin are those that its main puts together.
+// The plugin's commands are those that its main builds.
 func TestThePluginIsWhole(t *testing.T) {
 	kit.Long(t, "it links the plugin")
 	output, err := exec.CommandContext(t.Context(), "go", "run", "-C", root, "./cmd/kubectl-krake", "--help").Output()

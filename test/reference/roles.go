@@ -16,20 +16,20 @@ import (
 	"github.com/krake-observer/krake-observer/manifests"
 )
 
-// role is a Role or ClusterRole that is shipped, as its file has it.
+// role is a shipped Role or ClusterRole, as in its file.
 type role struct {
 	rbacv1.ClusterRole
 
 	folder string
 }
 
-// title gives "ClusterRole krake-webhook".
+// title returns "ClusterRole krake-webhook".
 func (r role) title() string {
 	return r.Kind + " " + strings.ReplaceAll(r.Name, manifests.ClusterName, "CLUSTER")
 }
 
-// rolesOf reads all roles of the manifests, sorted. What overlays rename is told where it
-// is renamed: an agent's roles are called after its cluster, if that is not local.
+// rolesOf reads all roles of the manifests, sorted. Overlays name the roles of an agent
+// after its cluster, unless that is local.
 func rolesOf() ([]role, error) {
 	var found []role
 	err := eachDocument(func(name string, document []byte) error {
@@ -46,7 +46,7 @@ func rolesOf() ([]role, error) {
 	return found, err
 }
 
-// namesOf gives the names of all objects of a kind in the manifests.
+// namesOf returns the names of all objects of a kind in the manifests.
 func namesOf(kind string) ([]string, error) {
 	var names []string
 	err := eachDocument(func(_ string, document []byte) error {
@@ -60,7 +60,7 @@ func namesOf(kind string) ([]string, error) {
 	return names, err
 }
 
-// eachDocument calls with each YAML document of the manifests that is an object.
+// eachDocument calls do for each YAML document of the manifests that is an object.
 func eachDocument(do func(name string, document []byte) error) error {
 	return fs.WalkDir(manifests.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" || path.Base(name) == "kustomization.yaml" {
@@ -112,7 +112,7 @@ func labelsOf(one role) string {
 	return strings.Join(texts, ", ")
 }
 
-// rightsOf gives "get, update leases.coordination.k8s.io krake-agent-local".
+// rightsOf returns "get, update leases.coordination.k8s.io krake-agent-local".
 func rightsOf(rule rbacv1.PolicyRule) string {
 	what := slices.Clone(rule.NonResourceURLs)
 	for _, group := range rule.APIGroups {

@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/krake-observer/krake-observer"
 
-// source reads what packages of the module say, from their text.
+// source reads the text of the module's packages.
 type source struct {
 	root     string
 	files    *token.FileSet
@@ -29,7 +29,7 @@ func newSource(root string) *source {
 	return &source{root: root, files: token.NewFileSet(), standard: importer.Default(), packages: map[string]*types.Package{}}
 }
 
-// parse gives the files of a folder that are no tests.
+// parse returns the files of a folder, except tests.
 func (s *source) parse(folder string) ([]*ast.File, error) {
 	names, err := filepath.Glob(filepath.Join(s.root, folder, "*.go"))
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *source) parse(folder string) ([]*ast.File, error) {
 	return parsed, nil
 }
 
-// Import implements types.Importer for what constants are made of: packages of the
-// module, and time. Of the others nothing is known, and nothing wanted.
+// Import implements types.Importer for the packages that constants depend on: packages
+// of the module, and time. All other packages are empty.
 func (s *source) Import(path string) (*types.Package, error) {
 	switch folder, ours := strings.CutPrefix(path, module+"/"); {
 	case ours:
@@ -72,14 +72,15 @@ func (s *source) load(folder string) (*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What depends on other packages is an error each time, and no constant of ours.
+	// A dependency on another package is an error, which does not concern our
+	// constants.
 	config := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
 	loaded, _ := config.Check(module+"/"+folder, s.files, files, nil)
 	s.packages[folder] = loaded
 	return loaded, nil
 }
 
-// constants gives the constants of a package whose values are known.
+// constants returns the constants of a package that have known values.
 func (s *source) constants(folder string) (map[string]*types.Const, error) {
 	loaded, err := s.load(folder)
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *source) constants(folder string) (map[string]*types.Const, error) {
 	return found, nil
 }
 
-// valueOf writes the value of a constant for people: a duration as one, bytes in the
-// unit that divides them.
+// valueOf formats the value of a constant for users: a duration as such, and bytes in
+// the largest unit that divides them.
 func valueOf(of *types.Const, isBytes bool) string {
 	switch of.Val().Kind() {
 	case constant.String:
@@ -114,7 +115,7 @@ func valueOf(of *types.Const, isBytes bool) string {
 	return of.Val().String()
 }
 
-// durationOf leaves the zeros out that time.Duration has: 4h, 10m, 15s.
+// durationOf formats a duration without the zeros of time.Duration: 4h, 10m, 15s.
 func durationOf(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -144,7 +145,7 @@ func groupedOf(n int64) string {
 	return text
 }
 
-// textsIn gives the texts that the code of a folder spells, outside of imports and tags.
+// textsIn returns the string literals of a folder, except imports and tags.
 func (s *source) textsIn(folder string) (map[string]token.Position, error) {
 	files, err := s.parse(folder)
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *source) textsIn(folder string) (map[string]token.Position, error) {
 	return found, nil
 }
 
-// textOf gives the text of a literal that is one.
+// textOf returns the text of a string literal.
 func textOf(expression ast.Expr) (string, bool) {
 	literal, ok := expression.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {

@@ -25,7 +25,7 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// matches are what the group of a pattern has matched.
+// matches returns the texts that the group of a pattern matches.
 func matches(text []byte, pattern string) []string {
 	var found []string
 	for _, match := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
@@ -34,7 +34,7 @@ func matches(text []byte, pattern string) []string {
 	return found
 }
 
-// workflow is what is looked at of a workflow.
+// workflow has the checked parts of a workflow.
 type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]job    `json:"jobs"`
@@ -54,7 +54,7 @@ type step struct {
 	Env  map[string]string `json:"env"`
 }
 
-// workflows are all of them, by their files.
+// workflows returns all workflows, by file.
 func workflows(t *testing.T) map[string]workflow {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*"))
@@ -73,13 +73,13 @@ func workflows(t *testing.T) map[string]workflow {
 	return found
 }
 
-// writes are the rights beyond reading that jobs have, and none but those.
+// writes has the rights of jobs beyond reading, and no other job has any.
 var writes = map[string][]string{
 	"release.yml release": {"attestations", "contents", "id-token", "packages"},
 }
 
-// A workflow may read, and a job what is told of it above. It runs on a named system,
-// ends by itself, and leaves no credentials where later steps find them.
+// A workflow may read, and a job has only the rights listed above. It runs on a named
+// system, has a time limit, and leaves no credentials for later steps.
 func TestPermissions(t *testing.T) {
 	for file, w := range workflows(t) {
 		if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
@@ -103,7 +103,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Actions are named by the commit, with the version for people: a tag can be moved.
+// Actions are pinned to a commit, with the version in a comment: a tag can be moved.
 func TestActionsArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	for file, w := range workflows(t) {
@@ -124,9 +124,9 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// What the steps run is there: targets of make, files of the repository, and programs
-// that the runner has. What comes from outside comes by the environment, so that the
-// name of a branch is no script.
+// The steps run existing targets of make, files of the repository, and programs of the
+// runner. Foreign input arrives through the environment, so that the name of a branch
+// cannot become a script.
 func TestSteps(t *testing.T) {
 	targets := matches(read(t, root, "Makefile"), `(?m)^([a-z0-9.-]+):`)
 	programs := []string{"make", "docker", "cosign", "gh", "echo", "for", "done", "digest=$(jq", "bin/install.yaml", "bin/kubectl-krake-v*.tar.gz", ".ci/run"}
@@ -153,8 +153,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A release signs and installs by digest what it has pushed, and publishes all that it
-// makes.
+// A release signs and installs the pushed image by digest, and publishes all its files.
 func TestRelease(t *testing.T) {
 	var all strings.Builder
 	for _, s := range workflows(t)["release.yml"].Jobs["release"].Steps {
@@ -170,7 +169,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// Every overlay is in the table of docs/images.md, and nothing else is.
+// The table of docs/images.md lists every overlay, and nothing else.
 func TestOverlaysAreTold(t *testing.T) {
 	told := matches(read(t, root, "docs", "images.md"), "(?m)^\\| `overlays/([a-z0-9/-]+)` \\|")
 	overlays := filepath.Join(root, "manifests", "overlays")

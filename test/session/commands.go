@@ -1,5 +1,5 @@
-// Package session has what sessions of people with kubectl are made of: the commands of
-// their scripts beside those of testscript, and a kubeconfig for one of them.
+// Package session has the parts of user sessions with kubectl: the commands of their
+// scripts in addition to those of testscript, and a kubeconfig for the user.
 //
 // The commands are
 //
@@ -10,14 +10,12 @@
 //	past TIME
 //	bytes COUNT TEMPLATE FILE
 //
-// The first prints a file, or stdout or stderr of the last command, with what
-// differs each time (UIDs, times, versions, temporary files) replaced by its name.
-// The second does so with tables, of which it masks ages and addresses as well, and
-// leaves two blanks between columns.
-// The third repeats a command until what it prints matches. The fourth sets a
-// variable to the time in so long; the fifth fails if a time is still to come.
-// The last writes a file with so many bytes in the place of the word BYTES of
-// another one.
+// mask prints a file, or stdout or stderr of the last command. It replaces what differs
+// each time (UIDs, times, versions, temporary files) by its name. table does so with
+// tables. It also masks ages and addresses, and leaves two blanks between columns.
+// until repeats a command until its output matches. soon sets a variable to a time in
+// the future, and past fails if a time is still in the future. bytes writes a file with
+// a text of this many bytes in place of the word BYTES in another one.
 package session
 
 import (
@@ -41,7 +39,7 @@ import (
 type Command = func(script *testscript.TestScript, neg bool, args []string)
 
 // Run runs scripts, which setup prepares, with the commands of sessions and some more.
-// With update, it writes what is said into them.
+// With update, it writes the actual output into them.
 func Run(t *testing.T, files []string, update bool, setup func(*testscript.Env) error, more map[string]Command) {
 	t.Helper()
 	commands := commands(t.Context())
@@ -51,7 +49,7 @@ func Run(t *testing.T, files []string, update bool, setup func(*testscript.Env) 
 	})
 }
 
-// commands are those of sessions. None waits longer than ctx.
+// commands returns the commands of sessions. None waits longer than ctx.
 func commands(ctx context.Context) map[string]Command {
 	return map[string]Command{
 		"mask":  masker("mask", varying),
@@ -68,23 +66,23 @@ type replacement struct {
 	by      string
 }
 
-// varying is what differs each time, and what is read in its place.
+// varying has the texts that differ each time, with their replacements.
 var varying = []replacement{
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d{4}\b)?`), "TIME"},
 	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "sha256:DIGEST"},
 	{regexp.MustCompile(`((?:resourceVersion"?|Resource Version): *"?)\d+`), "${1}VERSION"},
-	// As in kubectl diff and in what kubectl edit keeps.
+	// As in kubectl diff, and in the files that kubectl edit leaves.
 	{regexp.MustCompile(`/\S*/(LIVE|MERGED)-\d+/`), "${1}/"},
 	{regexp.MustCompile(`/\S*/kubectl-edit-\d+\.yaml`), "kubectl-edit.yaml"},
-	// Some versions of kubectl say so, others do not.
+	// Only some versions of kubectl print this.
 	{regexp.MustCompile(`(?m)(" deleted) from \S+ namespace`), "${1}"},
 	{regexp.MustCompile(`\bin \d+(\.\d+)?(µs|ms|s)\b`), "in DURATION"},
-	// Ages, and the columns behind them, which move with their width.
+	// Ages, and the columns after them, which move with their width.
 	{regexp.MustCompile(`(?m) +\b((?:\d+[smh]){1,2}|<unknown>)( +\(x\d+ over \d+[smh]\))?\b *`), "  AGE  "},
 }
 
-// varyingInTables is what differs each time in tables, and moves their columns.
+// varyingInTables has the texts in tables that differ each time, and move the columns.
 var varyingInTables = []replacement{
 	{regexp.MustCompile(`\b(\d+[dhms]){1,2}\b`), "AGE"},
 	{regexp.MustCompile(`\b10(\.\d+){3}\b`), "ADDRESS"},
@@ -104,8 +102,7 @@ func masker(name string, replacements []replacement) Command {
 	}
 }
 
-// Table gives a text with what differs each time replaced, as the command of this name
-// does.
+// Table returns a text with the replacements of the command table.
 func Table(text string) string { return masked(text, slices.Concat(varying, varyingInTables)) }
 
 func masked(text string, replacements []replacement) string {
@@ -115,8 +112,8 @@ func masked(text string, replacements []replacement) string {
 	return text
 }
 
-// until repeats a command until what it prints matches: for what the agent does,
-// that kubectl wait cannot be told of.
+// until repeats a command until its output matches: for changes by the agent that
+// kubectl wait does not support.
 func until(ctx context.Context) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) < 2 {
@@ -131,8 +128,8 @@ func until(ctx context.Context) Command {
 	}
 }
 
-// soon sets a variable to the time in so long, as it is written in annotations:
-// whole seconds, never less than was asked for.
+// soon sets a variable to a time in the future, in the form of annotations: whole
+// seconds, rounded up.
 func soon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: soon VARIABLE DURATION")
@@ -142,7 +139,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], time.Now().Add(wait+time.Second).UTC().Format(time.RFC3339))
 }
 
-// past fails if a time is still to come: what was to happen then has happened too
+// past fails if a time is still in the future: the expected event has then happened too
 // early.
 func past(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -155,8 +152,8 @@ func past(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// bytesOf writes a file with a text of so many bytes in the place of "BYTES" in
-// another one: sessions with large files would be no fun to read.
+// bytesOf writes a file with a text of this many bytes in place of "BYTES" in another
+// one, so that sessions stay readable.
 func bytesOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: bytes COUNT TEMPLATE FILE")

@@ -14,15 +14,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// Namespace gives the namespace of a session, by the name of its folder, which has that
-// of its script.
+// Namespace returns the namespace of a session, from the name of its folder, which is
+// that of its script.
 func Namespace(session *testscript.Env) string {
 	return strings.TrimPrefix(filepath.Base(session.WorkDir), "script-")
 }
 
-// Home gives a session a home with the kubeconfig of a user, by whose name the
-// administrator acts (the administrator's own without a name), in the namespace of the
-// session, kubectl, and the programs of some folders.
+// Home sets up the home of a session: a kubeconfig in the namespace of the session,
+// kubectl, and the programs of some folders. The administrator impersonates the user,
+// or acts without one if the name is empty.
 func Home(session *testscript.Env, in *cluster.Cluster, user string, folders ...string) error {
 	config, err := clientcmd.LoadFromFile(in.Kubeconfig())
 	if err != nil {
@@ -45,7 +45,7 @@ func Home(session *testscript.Env, in *cluster.Cluster, user string, folders ...
 	session.Setenv("HOME", home)
 	session.Setenv("KUBECONFIG", kubeconfig)
 	session.Setenv("NAMESPACE", Namespace(session))
-	// What the server can do is found out once, and not by each session.
+	// Sessions share the discovery of the server.
 	session.Setenv("KUBECACHEDIR", filepath.Join(in.Dir(), "kubectl-cache"))
 	kubectl, err := exec.LookPath(in.Kubectl())
 	if err != nil {

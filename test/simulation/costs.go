@@ -23,7 +23,7 @@ import (
 // layout is how agents read the Applications.
 type layout struct {
 	name string
-	// namespace is where the agent of a cluster reads.
+	// namespace returns the namespace that the agent of a cluster reads.
 	namespace func(i int) string
 }
 
@@ -34,16 +34,16 @@ func layouts() []layout {
 	}
 }
 
-// cost is what something costs the hub.
+// cost is the hub's cost of an operation.
 type cost struct {
 	layout   string
 	watchers int
-	// cpu is that of the API server, etcd that of etcd, for each; took is how long
-	// half of them took, slow how long at most 99 of 100.
+	// cpu is the CPU time of the API server, and etcd that of etcd, for each operation.
+	// took is the median of the durations, slow the 99th percentile.
 	cpu, etcd, took, slow time.Duration
 }
 
-// bench measures what writes and lists cost the hub. The agents do not run.
+// bench measures the cost of writes and lists for the hub. The agents do not run.
 type bench struct {
 	hub      *hub
 	client   kubernetes.Interface
@@ -51,11 +51,11 @@ type bench struct {
 	clusters int
 }
 
-// costName is the name of the ConfigMaps that are written to: no Applications, but
-// as large, and selected as they are.
+// costName is the name of the written ConfigMaps. They are no Applications, but have
+// the same size and labels.
 const costName = "cost"
 
-// prepare makes a ConfigMap for each cluster.
+// prepare creates a ConfigMap for each cluster.
 func (b *bench) prepare(ctx context.Context) error {
 	return program.Each(ctx, b.clusters, atOnce, func(ctx context.Context, i int) error {
 		cm := &corev1.ConfigMap{
@@ -67,9 +67,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	})
 }
 
-// writes measures writes to the ConfigMaps of all clusters in turn, while the agents of
-// so many clusters would watch. The write counts until all watches that are about it
-// have heard of it.
+// writes measures writes to the ConfigMaps of all clusters in turn, while this many
+// agents would watch. A write ends when all its watches have received it.
 func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (cost, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,12 +85,12 @@ func (b *bench) writes(ctx context.Context, in layout, watchers, writes int) (co
 	return b.cost(ctx, in, watchers, writes, write, func() error { return heard.await(ctx, b.toBeHeard(watchers, writes)) })
 }
 
-// toBeHeard is how many of the writes are to a cluster that is watched.
+// toBeHeard returns how many of the writes are to a watched cluster.
 func (b *bench) toBeHeard(watchers, writes int) int {
 	return writes/b.clusters*watchers + min(writes%b.clusters, watchers)
 }
 
-// lists measures lists of metadata, as agents compare them with what they know.
+// lists measures lists of metadata, as agents use them for their comparison.
 func (b *bench) lists(ctx context.Context, in layout, times int) (cost, error) {
 	list := func(ctx context.Context, i int) error {
 		_, err := b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(in.namespace(i%b.clusters)).
@@ -101,7 +100,7 @@ func (b *bench) lists(ctx context.Context, in layout, times int) (cost, error) {
 	return b.cost(ctx, in, 0, times, list, func() error { return nil })
 }
 
-// cost measures what is done so many times, until that has ended.
+// cost measures repeated operations, until they have ended.
 func (b *bench) cost(
 	ctx context.Context, in layout, watchers, times int, do func(context.Context, int) error, end func() error,
 ) (cost, error) {
@@ -131,7 +130,7 @@ func (b *bench) cost(
 	}, err
 }
 
-// quantile gives the value that so much of the sorted values do not exceed.
+// quantile returns the value that this part of the sorted values does not exceed.
 func quantile(sorted []time.Duration, part float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -139,15 +138,15 @@ func quantile(sorted []time.Duration, part float64) time.Duration {
 	return sorted[int(part*float64(len(sorted)-1))]
 }
 
-// listeners are those who watch.
+// listeners are open watches.
 type listeners struct {
 	watches []watch.Interface
 	heard   chan struct{}
 	all     sync.WaitGroup
 }
 
-// watch opens the watches of so many agents, from now on, for so many events: who
-// does not take them is cut off.
+// watch opens the watches of this many agents from now on. Each has a buffer for the
+// events: the API server would end a slow watch.
 func (b *bench) watch(ctx context.Context, in layout, watchers, events int) (*listeners, error) {
 	l := &listeners{heard: make(chan struct{}, events), watches: make([]watch.Interface, watchers)}
 	now, err := b.client.CoreV1().ConfigMaps(clusterOf(0)).List(ctx, metav1.ListOptions{Limit: 1})
@@ -177,7 +176,7 @@ func (l *listeners) listen(w watch.Interface) {
 	}
 }
 
-// await waits until so many events were heard.
+// await waits until this many events were received.
 func (l *listeners) await(ctx context.Context, events int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not all watches have heard of all writes"))
 	defer cancel()

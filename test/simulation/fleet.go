@@ -39,13 +39,13 @@ import (
 )
 
 // spoke is one of the simulated clusters: a namespace of the API server that all of
-// them share as their target, and how its agent reaches the hub.
+// them share as their target, and the hub's address for its agent.
 type spoke struct {
 	name string
 	hub  *rest.Config
 }
 
-// enrolSpoke enrols a cluster as an administrator does, but takes what its agent needs
+// enrolSpoke enrols a cluster as an administrator does, but reads the agent's files
 // from a folder.
 func (f *fleet) enrolSpoke(ctx context.Context, name, kubeconfig, folder string) (*spoke, error) {
 	options := enrol.Options{
@@ -59,9 +59,9 @@ func (f *fleet) enrolSpoke(ctx context.Context, name, kubeconfig, folder string)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1 // as the command has it
+	config.QPS = -1 // as in the command
 	// client-go shares connections between clients of the same authority. Each agent
-	// is to have its own.
+	// must have its own.
 	config.CAData = bytes.Join([][]byte{config.CAData, []byte(name), nil}, []byte("\n"))
 	client, err := kubernetes.NewForConfig(f.target)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *fleet) enrolSpoke(ctx context.Context, name, kubeconfig, folder string)
 	return &spoke{name: name, hub: rest.AddUserAgent(config, "krake-agent")}, err
 }
 
-// options are those of the agent, as the flags have them.
+// options returns the options of the agent, as the flags set them.
 func (s *spoke) options() (agent.Options, error) {
 	var options agent.Options
 	flags := pflag.NewFlagSet(s.name, pflag.ContinueOnError)
@@ -102,7 +102,7 @@ type fleet struct {
 	target *rest.Config
 	spokes []*spoke
 	logger logr.Logger
-	// fail is told why an agent has ended by itself.
+	// fail receives the reason when an agent ends unasked.
 	fail context.CancelCauseFunc
 
 	stop    context.CancelFunc // nil while no agent runs
@@ -112,7 +112,7 @@ type fleet struct {
 	asked counts // requests of the agents to the target
 }
 
-// enrol makes so many clusters.
+// enrol enrols this many clusters.
 func (f *fleet) enrol(ctx context.Context, clusters int, kubeconfig, folder string) error {
 	spokes := make([]*spoke, clusters)
 	err := program.Each(ctx, clusters, atOnce, func(ctx context.Context, i int) (err error) {
@@ -144,15 +144,16 @@ func (f *fleet) halt() {
 	f.running.Wait()
 }
 
-// counted reaches the target on a connection of its own, and counts the requests.
+// counted returns a configuration for the target with a separate connection, which
+// counts the requests.
 func (f *fleet) counted() *rest.Config {
 	config := rest.CopyConfig(f.target)
-	config.QPS = -1 // as the command has it
+	config.QPS = -1 // as in the command
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counter{f, inner} })
 	return config
 }
 
-// counter counts the requests that pass.
+// counter counts requests.
 type counter struct {
 	fleet *fleet
 	http.RoundTripper
@@ -166,11 +167,11 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// paths is how the API server reads a path.
+// paths parses a path as the API server does.
 var paths = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// requestTo names a request as the API server's metrics would: "list configmaps", and
-// "get" of what is no resource.
+// requestTo names a request as the API server's metrics do: "list configmaps", and
+// "get" without a resource.
 func requestTo(r *http.Request) string {
 	info, err := paths.NewRequestInfo(r)
 	if err != nil {
@@ -179,16 +180,15 @@ func requestTo(r *http.Request) string {
 	return requestOf(map[string]string{"verb": info.Verb, "resource": info.Resource, "code": "200"})
 }
 
-// requests are those of all agents to the target.
+// requests returns the requests of all agents to the target.
 func (f *fleet) requests() counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.asked)
 }
 
-// drift changes an object at a time, in turn through all clusters, so many in a
-// minute, and gives how long each took to be repaired. What is not repaired in time
-// is an error.
+// drift changes one object at a time, in all clusters in turn, at this rate per minute,
+// and returns the durations of the repairs. A repair that takes too long is an error.
 func (f *fleet) drift(ctx context.Context, applications int, perMinute float64, long time.Duration) ([]time.Duration, error) {
 	const patience = 30 * time.Second
 	tick := time.NewTicker(time.Duration(float64(time.Minute) / perMinute))
@@ -219,8 +219,8 @@ func (f *fleet) drift(ctx context.Context, applications int, perMinute float64, 
 	}
 }
 
-// repaired changes the object of an Application and waits until its agent has
-// changed it back.
+// repaired changes the object of an Application and waits until its agent has repaired
+// it.
 func (f *fleet) repaired(ctx context.Context, i int) (time.Duration, error) {
 	objects, err := f.objects(i)
 	if err != nil {
@@ -242,7 +242,7 @@ func (f *fleet) repaired(ctx context.Context, i int) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// objects are those of an Application's kind in the namespace of its cluster.
+// objects returns the client for an Application's kind in the namespace of its cluster.
 func (f *fleet) objects(i int) (dynamic.ResourceInterface, error) {
 	client, err := dynamic.NewForConfig(f.target)
 	if err != nil {
@@ -251,10 +251,10 @@ func (f *fleet) objects(i int) (dynamic.ResourceInterface, error) {
 	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resourceOf(i)}).Namespace(f.spokes[i%len(f.spokes)].name), nil
 }
 
-// heap is how much memory of this process is in use, of what is no garbage.
+// heap returns the used memory of this process, without garbage.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what only finalizers held
+	runtime.GC() // for objects with finalizers
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc + stats.StackInuse) //nolint:gosec // less than all memory there is

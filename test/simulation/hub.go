@@ -19,17 +19,17 @@ import (
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
-// reading is what the hub tells at one time: of requests, watches and the events
-// that were sent by them, by what they are about, and of its processes by name.
+// reading has the metrics of the hub at one time: requests, watches and events by
+// resource, and processes by name.
 type reading struct {
 	at                         time.Time
 	requests, events, watchers counts
-	// bytes is how much all events were.
+	// bytes is the size of all events.
 	bytes     float64
 	processes map[string]usage.Usage
 }
 
-// counts are how many, by what: "patch configmaps".
+// counts has numbers by request: "patch configmaps".
 type counts map[string]float64
 
 // hub is the API server that is measured.
@@ -38,7 +38,7 @@ type hub struct {
 	processes []*cluster.Process
 }
 
-// read asks for its metrics.
+// read reads its metrics.
 func (h *hub) read(ctx context.Context) (reading, error) {
 	text, err := h.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *hub) read(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// take adds up the metrics that matter.
+// take adds up the relevant metrics.
 func (r *reading) take(text io.Reader) error {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(text)
@@ -85,7 +85,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// requestOf names a request: "update leases", "get" of what is no resource.
+// requestOf names a request: "update leases", or "get" without a resource.
 func requestOf(labels map[string]string) string {
 	verb := strings.ToLower(labels["verb"])
 	switch verb {
@@ -104,7 +104,7 @@ func requestOf(labels map[string]string) string {
 	return name
 }
 
-// since gives what has happened since an earlier reading.
+// since returns the difference to an earlier reading.
 func (r reading) since(former reading) reading {
 	passed := reading{
 		requests: r.requests.less(former.requests), events: r.events.less(former.events), watchers: r.watchers,
@@ -116,7 +116,7 @@ func (r reading) since(former reading) reading {
 	return passed
 }
 
-// less takes other counts off, and leaves out what is not left.
+// less subtracts other counts, and removes zeros.
 func (c counts) less(other counts) counts {
 	left := counts{}
 	for name, number := range c {
@@ -127,7 +127,7 @@ func (c counts) less(other counts) counts {
 	return left
 }
 
-// ofAgents leaves out what is about resources on which no agent has a right.
+// ofAgents removes the resources on which no agent has a right.
 func (c counts) ofAgents() counts {
 	left := counts{}
 	for name, number := range c {
@@ -140,7 +140,7 @@ func (c counts) ofAgents() counts {
 	return left
 }
 
-// times multiplies.
+// times multiplies the counts.
 func (c counts) times(factor float64) counts {
 	product := counts{}
 	for name, number := range c {
@@ -149,7 +149,7 @@ func (c counts) times(factor float64) counts {
 	return product
 }
 
-// sum adds those up whose name begins with one of the words.
+// sum adds up the counts whose name begins with one of the words.
 func (c counts) sum(words ...string) (sum float64) {
 	for name, number := range c {
 		for _, word := range words {
@@ -161,7 +161,7 @@ func (c counts) sum(words ...string) (sum float64) {
 	return sum
 }
 
-// String gives those that round to something, the most frequent first.
+// String returns the counts that do not round to zero, the largest first.
 func (c counts) String() string {
 	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
 		return int(c[b]*1000) - int(c[a]*1000)
@@ -178,7 +178,7 @@ func (c counts) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// decimals gives two figures of a number, or all of it if it is large.
+// decimals returns a number with two significant digits, or all of it if it is large.
 func decimals(number float64) string {
 	switch {
 	case number < 0.005:

@@ -1,26 +1,29 @@
-// Simulation measures what a hub bears that has many clusters. The hub is a real
-// API server with the real webhook and the shipped policies, and each cluster is
-// enrolled there as by kubectl-krake: it has an identity, a token and a namespace of
-// its own. The agents are the real ones, all in this process. Their clusters are
-// namespaces of a second API server. Run it from the root of the repository:
+// Simulation measures the load of a hub with many clusters. The hub is a real API
+// server with the real webhook and the shipped policies. Each cluster is enrolled there
+// as by kubectl-krake, with its own identity, token and namespace. The agents are real,
+// and all in this process. Their clusters are namespaces of a second API server. Run it
+// from the root of the repository:
 //
 //	go run ./test/simulation
 //	go run ./test/simulation --clusters 5 --applications 100 --idle 30s --drift 30s
 //
-// The agents start and find nothing to do; then the Applications are created, each
-// of one object; then nobody does anything for a while; then somebody changes one
-// object of a hundred in each minute, and each is repaired; then all agents end and
-// start again at the same time. At the end, without agents, it measures what a write
-// and a list cost the hub for so many watches: as each cluster has a namespace of
-// its own, and as it would be if all were to read in all namespaces.
+// The simulation has these steps:
 //
-// It prints what it has measured, and exits with 1 if agents without work do more
-// than to tell that they live and to compare lists, if a drift is not repaired, or
-// if agents that start again write anything but their Leases.
+//   - the agents start without Applications;
+//   - the Applications are created, each of one object;
+//   - nothing changes for a while;
+//   - one in a hundred objects changes each minute, and each is repaired;
+//   - all agents end, and start again at the same time;
+//   - without agents, it measures the hub's cost of a write and a list for this many
+//     watches. It does so with a namespace for each cluster, and with watches of all
+//     namespaces.
 //
-// Requests, watches and events are counted by the metrics of the API server, of
-// which is taken off what it does without agents. CPU and memory of its processes
-// are those that the kernel tells.
+// It prints the measurements. It exits with 1 if agents without work do more than renew
+// their Leases and compare lists. It does so as well if a drift is not repaired, or if
+// restarted agents write anything except their Leases.
+//
+// The metrics of the API server count requests, watches and events; its own requests
+// without agents are subtracted. The kernel measures CPU and memory of the processes.
 package main
 
 import (
@@ -39,15 +42,15 @@ func main() {
 	program.Main("simulation", options, func(ctx context.Context) error { return run(ctx, *options, os.Stdout, os.Stderr) })
 }
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Clusters     int
 	Applications int
 	Idle         time.Duration
 	Drift        time.Duration
-	// PerMinute is how much of the objects changes in a minute, in percent.
+	// PerMinute is the part of the objects that changes in a minute, in percent.
 	PerMinute float64
-	// Writes is how many are measured in each layout.
+	// Writes is the number of measured writes in each layout.
 	Writes int
 }
 
@@ -61,7 +64,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Writes, "writes", 2000, "how many writes to measure in each layout")
 }
 
-// Validate tells what cannot be used.
+// Validate returns an error for unusable options.
 func (o *Options) Validate() error {
 	var failures []error
 	if o.Clusters < 1 {

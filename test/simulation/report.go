@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// window is what was measured of the hub in a time, and what was asked of the
-// clusters meanwhile.
+// window has the measurements of the hub in a time, and the requests to the clusters
+// meanwhile.
 type window struct {
 	reading
 
@@ -17,36 +17,35 @@ type window struct {
 	targets counts
 }
 
-// asked are the requests to the hub, without those that a hub has which is left
-// alone.
+// asked returns the requests to the hub, without those of a hub without agents.
 func (w window) asked(alone window) counts {
 	return w.requests.less(alone.requests.times(w.long.Seconds() / alone.long.Seconds())).ofAgents()
 }
 
-// perSecond gives so many in a second.
+// perSecond returns the counts per second.
 func (w window) perSecond(all counts) string { return all.times(1 / w.long.Seconds()).String() }
 
-// share is how much of one processor a process had.
+// share returns the part of one core that a process used.
 func (w window) share(process string) float64 {
 	return 100 * w.processes[process].CPU.Seconds() / w.long.Seconds()
 }
 
-// results are what was measured.
+// results has all measurements.
 type results struct {
 	Options
 
 	alone, started, created, idle, drift, again window
 
-	// enrolled is how long it took to enrol all, admitted until all Applications
-	// were created, running until they ran, and acting until all agents had begun
-	// again.
+	// enrolled, admitted, running and acting are durations: until all clusters were
+	// enrolled, all Applications created, all of them running, and all restarted agents
+	// acting.
 	enrolled, admitted, running, acting time.Duration
-	// busiest is how many Leases are renewed in the same second.
+	// busiest is the number of Leases that are renewed in the same second.
 	busiest int
-	// repairs is how long each took, sorted.
+	// repairs are the durations of the repairs, sorted.
 	repairs []time.Duration
-	// bare is the memory of the clusters and their agents without Applications, full
-	// with all of them, and empty that of the clusters without agents.
+	// bare is the memory of the clusters and their agents without Applications, and
+	// full the memory with all of them. empty is the memory without agents.
 	bare, full, empty int64
 
 	writes, lists []cost
@@ -65,10 +64,10 @@ func (r results) write(out io.Writer) {
 	for _, c := range r.lists {
 		fmt.Fprintf(columns, "a list of the versions\t%s\n", c)
 	}
-	_ = columns.Flush() // text for a person
+	_ = columns.Flush() // text for the terminal
 }
 
-// String gives the columns of a cost.
+// String returns the columns of a cost.
 func (c cost) String() string {
 	return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", c.layout, c.watchers, milliseconds(c.cpu), milliseconds(c.etcd), milliseconds(c.took), milliseconds(c.slow))
 }
@@ -124,8 +123,8 @@ func (r results) underDrift() [][2]string {
 	}
 }
 
-// sent is how many events of ConfigMaps were sent under drift, without those that
-// watches have at rest to tell that they are not dead.
+// sent returns the number of ConfigMap events under drift, without the bookmarks of
+// idle watches.
 func (r results) sent() float64 {
 	return r.drift.events["configmaps"] - r.idle.events["configmaps"]*r.drift.long.Seconds()/r.idle.long.Seconds()
 }
@@ -156,12 +155,12 @@ func memories(w window) string {
 		mebibytes(w.processes[apiServer].Resident), mebibytes(w.processes[etcd].Resident), mebibytes(w.processes[webhook].Resident))
 }
 
-// writesOf counts what agents write but their Leases.
+// writesOf counts the agents' writes, except to their Leases.
 func writesOf(w window) float64 {
 	return w.requests.sum("patch configmaps", "create events", "patch events", "create configmaps", "delete configmaps")
 }
 
-// broken tells what is not as it is to be.
+// broken returns an error for violated requirements.
 func (r results) broken() error {
 	var failures []error
 	if writes := writesOf(r.idle); writes > 0 {

@@ -27,32 +27,32 @@ import (
 )
 
 const (
-	// atOnce is how many requests of ours are under way.
+	// atOnce is the number of concurrent requests of this program.
 	atOnce = 8
-	// patience is how long anything may take.
+	// patience limits every wait.
 	patience = 40 * time.Minute
-	// mostAlone is for how long the hub is measured without agents, and mostStill
-	// for how long no Application is written to until all is done; but not for longer
-	// than nothing happens.
+	// mostAlone limits the measurement of the hub without agents. mostStill limits the
+	// time without writes that shows the end of all work. Neither is longer than the
+	// idle time.
 	mostAlone = 30 * time.Second
 	mostStill = 10 * time.Second
 )
 
-// The processes that are measured, by their names.
+// The names of the measured processes.
 const (
 	apiServer = "kube-apiserver"
 	etcd      = "etcd"
 	webhook   = "webhook-1"
 )
 
-// auditPolicy has nothing written: requests are counted by the metrics.
+// auditPolicy logs nothing: the metrics count the requests.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
 - level: None
 `
 
-// world is what is measured.
+// world has everything that is measured.
 type world struct {
 	Options
 
@@ -61,7 +61,7 @@ type world struct {
 	metadata metadata.Interface
 	fleet    *fleet
 	bench    *bench
-	// kubeconfig is that of the administrator, folder where the clusters' files are.
+	// kubeconfig is the administrator's, folder has the clusters' files.
 	kubeconfig, folder string
 	log                io.Writer
 }
@@ -92,7 +92,7 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	w.fleet = &fleet{target: target.RESTConfig(), logger: logger, fail: fail, asked: counts{}}
 	defer w.fleet.halt()
 	measured, err := w.measure(ctx)
-	measured.write(out) // what there is of it
+	measured.write(out) // an incomplete result is shown, too
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -123,7 +123,7 @@ func newWorld(c *cluster.Cluster, options Options, log io.Writer) (*world, error
 	}, nil
 }
 
-// asAgents has ConfigMaps in protobuf, as the agents' watches have them.
+// asAgents reads ConfigMaps as protobuf, as the agents' watches do.
 func asAgents(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -131,7 +131,7 @@ func asAgents(config *rest.Config) *rest.Config {
 	return config
 }
 
-// measure goes through it all.
+// measure runs all steps.
 func (w *world) measure(ctx context.Context) (results, error) {
 	r := results{Options: w.Options}
 	steps := []struct {
@@ -158,7 +158,7 @@ func (w *world) measure(ctx context.Context) (results, error) {
 	return r, nil
 }
 
-// alone measures what the hub does by itself.
+// alone measures the hub without agents.
 func (w *world) alone(ctx context.Context, r *results) (err error) {
 	r.alone, err = w.window(ctx, min(mostAlone, w.Idle))
 	return err
@@ -169,7 +169,7 @@ func (w *world) window(ctx context.Context, long time.Duration) (window, error) 
 	return w.while(ctx, func() error { return program.Pause(ctx, long) })
 }
 
-// while measures the hub for as long as something is done.
+// while measures the hub while do runs.
 func (w *world) while(ctx context.Context, do func() error) (window, error) {
 	before, err := w.hub.read(ctx)
 	if err != nil {
@@ -224,14 +224,14 @@ func (w *world) createAll(ctx context.Context) error {
 		return persist(ctx, func() error {
 			_, err := w.client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
-				return nil // by a try whose answer was lost
+				return nil // created by an attempt whose answer was lost
 			}
 			return err
 		})
 	})
 }
 
-// persist tries again what a hub under load, or its webhook, has not got to.
+// persist repeats an operation that a busy hub, or its webhook, has refused.
 func persist(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -254,7 +254,7 @@ func (w *world) idle(ctx context.Context, r *results) (err error) {
 	return err
 }
 
-// busiest gives how many Leases were renewed in that second in which most were.
+// busiest returns the number of Leases that were renewed in the busiest second.
 func busiest(leases []coordinationv1.Lease) (most int) {
 	renewed := map[int64]int{}
 	for _, lease := range leases {
@@ -277,7 +277,7 @@ func (w *world) drift(ctx context.Context, r *results) (err error) {
 	return w.settle(ctx)
 }
 
-// again has all agents start at the same time, as when the hub comes back.
+// again restarts all agents at the same time, as when the hub comes back.
 func (w *world) again(ctx context.Context, r *results) error {
 	former, err := w.holders(ctx)
 	if err != nil {
@@ -297,7 +297,7 @@ func (w *world) again(ctx context.Context, r *results) error {
 	return err
 }
 
-// end ends the agents, to see how much of the memory of this process is theirs.
+// end ends the agents, to measure their part of the memory of this process.
 func (w *world) end(_ context.Context, r *results) error {
 	r.full = heap()
 	w.fleet.halt()
@@ -322,7 +322,7 @@ func (w *world) writes(ctx context.Context, r *results) error {
 	return nil
 }
 
-// watchers are so many as there are clusters, and fewer.
+// watchers returns the numbers of watches to measure: as many as clusters, and fewer.
 func (w *world) watchers() []int {
 	if w.Clusters < 4 {
 		return []int{0, w.Clusters}
@@ -341,7 +341,7 @@ func (w *world) lists(ctx context.Context, r *results) error {
 	return nil
 }
 
-// allRun tells if the agents say of all Applications that they run.
+// allRun reports whether all Applications have the state RUNNING.
 func (w *world) allRun(ctx context.Context) (bool, error) {
 	left, err := w.client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		LabelSelector: application.ClusterLabel + "," + application.StateLabel + "!=" + string(application.StateRunning), Limit: 1,
@@ -352,7 +352,7 @@ func (w *world) allRun(ctx context.Context) (bool, error) {
 	return len(left.Items) == 0, nil
 }
 
-// holders are who holds the Leases of the clusters on the hub.
+// holders returns the holders of the clusters' Leases on the hub.
 func (w *world) holders(ctx context.Context) (map[string]string, error) {
 	leases, err := w.leases(ctx)
 	holders := map[string]string{}
@@ -372,7 +372,7 @@ func (w *world) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	return leases.Items, nil
 }
 
-// allAct tells if each cluster has an agent that acts, and another than formerly.
+// allAct reports whether each cluster has a new agent that acts.
 func (w *world) allAct(former map[string]string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		now, err := w.holders(ctx)
@@ -389,7 +389,7 @@ func (w *world) allAct(former map[string]string) func(context.Context) (bool, er
 	}
 }
 
-// settle waits until no Application is written to for a while.
+// settle waits until no Application is written for a while.
 func (w *world) settle(ctx context.Context) error {
 	return w.await(ctx, func(ctx context.Context) (bool, error) {
 		meanwhile, err := w.window(ctx, min(mostStill, w.Idle))
@@ -397,7 +397,7 @@ func (w *world) settle(ctx context.Context) error {
 	})
 }
 
-// await asks once a second until the answer is yes.
+// await calls done once a second until it reports true.
 func (w *world) await(ctx context.Context, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// All of it, with three clusters: agents that are enrolled and bound by the shipped
-// rights carry out, rest, repair and start again, and all is measured.
+// The complete simulation with three clusters: enrolled agents with the shipped rights
+// carry out, rest, repair and restart, and everything is measured.
 func TestSmall(t *testing.T) {
 	kit.Long(t, "it is a run of the simulation")
 	options := Options{Clusters: 3, Applications: 30, Idle: 2 * time.Second, Drift: time.Second, PerMinute: 2000, Writes: 30}
@@ -111,8 +111,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// A drift that nobody repairs is an error, as a run that does not measure one would
-// be worthless.
+// A drift that is not repaired is an error, because a run without its duration is
+// worthless.
 func TestDriftIsRepaired(t *testing.T) {
 	plane, err := kit.SharedPlane(t.Context())
 	kit.Must(t, err)
@@ -180,7 +180,7 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// What was measured until something failed is shown.
+// The measurements before a failure are shown.
 func TestWriteOfPart(t *testing.T) {
 	var text strings.Builder
 	results{Options: Options{Clusters: 2, Applications: 10}, enrolled: 3 * time.Second}.write(&text)
@@ -189,7 +189,7 @@ func TestWriteOfPart(t *testing.T) {
 	}
 }
 
-// A watch that has nothing to tell sends a bookmark about once a minute.
+// An idle watch sends a bookmark about once a minute.
 func TestSent(t *testing.T) {
 	var r results
 	r.idle = window{reading: reading{events: counts{"configmaps": 100}}, long: 10 * time.Second}

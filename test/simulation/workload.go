@@ -9,20 +9,21 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// servicesIn is of how many Applications one has a Service; all others have a
+// servicesIn: one of this many Applications has a Service, and all others have a
 // ConfigMap.
 const servicesIn = 10
 
-// clusterOf is the name of a cluster, and of its namespace on the hub and on itself.
+// clusterOf returns the name of a cluster, which is also that of its namespaces on hub
+// and target.
 func clusterOf(i int) string { return fmt.Sprintf("sim-%d", i) }
 
-// nameOf is the name of an Application's object. Its own is another: it is a
-// ConfigMap as well.
+// nameOf returns the name of an Application's object. The Application has another name,
+// because it is a ConfigMap as well.
 func nameOf(i int) string { return fmt.Sprintf("app-%d", i) }
 
 func isService(i int) bool { return i%servicesIn == 0 }
 
-// resourceOf is where an Application's object is.
+// resourceOf returns the resource of an Application's object.
 func resourceOf(i int) string {
 	if isService(i) {
 		return "services"
@@ -30,7 +31,7 @@ func resourceOf(i int) string {
 	return "configmaps"
 }
 
-// applicationOf is an Application as a user creates it.
+// applicationOf returns an Application as a user creates it.
 func applicationOf(i, clusters int) (*corev1.ConfigMap, error) {
 	manifest, err := json.Marshal(objectOf(i))
 	name := clusterOf(i % clusters)
@@ -48,8 +49,8 @@ func objectOf(i int) map[string]any {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": object{"key": "value", "another": "value"}}
 }
 
-// changeOf is a merge patch of what is observed of an Application's object, and isWanted
-// tells if it is as the Application has it.
+// changeOf returns a merge patch of the observed field of an Application's object, and
+// isWanted reports whether the field has the desired value.
 func changeOf(i int) string {
 	if isService(i) {
 		return `{"spec": {"selector": {"app": "changed"}}}`

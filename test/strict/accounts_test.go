@@ -16,7 +16,7 @@ import (
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}"
 
 // Threat A5 of the security specification: an Application names a powerful account. Its user, who may name
-// one or not, needs the right to act as the account, and the account must be of the same namespace.
+// one or not, needs the right to act as the account, and the account must be in the same namespace.
 func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -40,7 +40,7 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	begin := w.Mark(t)
 	for _, test := range []struct {
 		why, user, account string
-		want               string // what kubectl says; empty: it is admitted
+		want               string // kubectl's message; empty: it is admitted
 	}{
 		{"who may only write ConfigMaps", "low", "", fmt.Sprintf(rights, "krake-deployer", namespace) + unnamed},
 		{"nor as an account that they name", "low", "builder", fmt.Sprintf(rights, "builder", namespace)},
@@ -67,8 +67,9 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	}
 }
 
-// A missing account is a condition, and no write: not at creation, not to repair,
-// not to delete. When it is there the Application goes on by itself.
+// A missing account is a condition, and no write happens: not at creation, not to
+// repair, not to delete. When the account exists, the Application continues
+// automatically.
 func TestMissingAccount(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -95,7 +96,7 @@ func TestMissingAccount(t *testing.T) {
 	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
 	begin = w.Mark(t)
 	disturbed := time.Now()
-	kit.Eventually(t, func() string { // for some seconds the agent remembers the account
+	kit.Eventually(t, func() string { // the agent caches the account for some seconds
 		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
 		if c := w.App(namespace, "app").Condition(t, application.ReconciledCondition); c.Reason != "ServiceAccountNotFound" {
 			return fmt.Sprintf("%+v", c)
@@ -120,8 +121,8 @@ func TestMissingAccount(t *testing.T) {
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
 }
 
-// An account that may not do what the manifest asks for does not do it, and nobody
-// does it instead; and a name that the agent may not act as is nobody's.
+// If the account lacks the rights for the manifest, no other identity does the work
+// instead. A name that the agent may not impersonate is refused.
 func TestAccountsThatMayNot(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -136,7 +137,7 @@ func TestAccountsThatMayNot(t *testing.T) {
 	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
 	w.reconciled(t, namespace, "app")
 
-	// As the documentation says to allow another name.
+	// As in the documentation, for another name.
 	w.Apply(t, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -151,8 +152,8 @@ rules:
 	w.reconciled(t, namespace, "app-named")
 }
 
-// Who gives up on what the account may not delete leaves it as it is: nobody
-// deletes it instead.
+// A user gives up on an object that the account may not delete: it stays unchanged, and
+// no other identity deletes it.
 func TestForceDelete(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -172,8 +173,8 @@ func TestForceDelete(t *testing.T) {
 	checkNoneAccepted(t, begin, namespace)
 }
 
-// A namespace that is being deleted takes the account along first, often before
-// the objects: that they are gone nobody needs an account to see.
+// A deleted namespace loses its account first, often before the objects. The agent
+// needs no account to see that the objects are gone.
 func TestNamespaceIsDeleted(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -184,7 +185,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		w.reconciled(t, namespace, name)
 	}
 	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
-	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // or it would remember the account
+	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // clears the agent's cache of the account
 		t.Fatal(err)
 	}
 	started := time.Now()

@@ -12,8 +12,9 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// isWork tells of writes to the target. What the agent writes on its own behalf is
-// none: Events, its Leases, the status of Applications, and who may read its metrics.
+// isWork reports whether a request writes to the target. It excludes the agent's own
+// affairs: Events, its Leases, the status of Applications, and reviews of readers of
+// its metrics.
 func isWork(r kit.Request) bool {
 	switch {
 	case !r.IsWrite():
@@ -24,13 +25,14 @@ func isWork(r kit.Request) bool {
 	return r.Object.Resource != "configmaps" || !strings.HasPrefix(r.Object.Name, "app")
 }
 
-// isOwn tells of a write that the agent made as itself. The audit log has no account
-// either where the agent may not act as it: that was no write.
+// isOwn reports whether the agent made a write as itself. If the agent may not
+// impersonate the account, the audit log does not have the account either: that request
+// wrote nothing.
 func isOwn(r kit.Request) bool {
 	return r.As.Username == "" && (r.Status.Code != http.StatusForbidden || !strings.Contains(r.Status.Message, "cannot impersonate"))
 }
 
-// byAgent selects the agent's requests: the tests have its token, too.
+// byAgent selects the agent's requests, because the tests use its token, too.
 func byAgent(r kit.Request) bool { return r.User.Username == kit.LocalAgent && r.Agent != testClient }
 
 // work returns the agent's writes to the target since a mark, oldest first.
@@ -39,7 +41,7 @@ func work(t *testing.T, since kit.Mark, namespace string) []kit.Request {
 	return since.Requests(t, byAgent, isWork, func(r kit.Request) bool { return namespace == "" || r.Object.Namespace == namespace })
 }
 
-// checkNoneAccepted fails if the agent has written anything since the mark: as the
+// checkNoneAccepted fails if the agent has written anything since the mark, as the
 // account, which may not, or as itself.
 func checkNoneAccepted(t *testing.T, since kit.Mark, namespace string) {
 	t.Helper()
@@ -50,8 +52,7 @@ func checkNoneAccepted(t *testing.T, since kit.Mark, namespace string) {
 	}
 }
 
-// checkAccount fails for each of the writes that was not made as the account of the
-// namespace.
+// checkAccount fails for each write that was not made as the account of the namespace.
 func checkAccount(t *testing.T, writes []kit.Request, namespace string) {
 	t.Helper()
 	for _, r := range writes {
@@ -61,8 +62,8 @@ func checkAccount(t *testing.T, writes []kit.Request, namespace string) {
 	}
 }
 
-// checkWrites fails if any write of the whole run was the agent's own. It says how
-// many there were: a check of nothing would look like one.
+// checkWrites fails if any write of the whole run was the agent's own. It logs their
+// number, because a check of no writes would also pass.
 func (w *world) checkWrites() error {
 	work, err := kit.WholeAudit(w.Cluster).Find(byAgent, isWork)
 	if err != nil {

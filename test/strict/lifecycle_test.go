@@ -39,9 +39,9 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 `
 
 // Threat A6 of the security specification: in strict mode the agent makes every write to the
-// target as the account of the Application: it creates, takes over, repairs, marks, deletes and
+// target as the account of the Application: it creates, adopts, repairs, marks, deletes and
 // releases. The ConfigMaps among the objects show that the policy on the ConfigMaps of agents
-// keeps nothing from an account.
+// does not restrict an account.
 func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	w := narrow
 	begin := w.Mark(t)
@@ -89,7 +89,7 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 		if r.How.ImpersonationConstraint != "impersonate:serviceaccount" {
 			t.Errorf("by the right to be somebody else in everything, and not in this: %s", r)
 		}
-		if !r.IsAccepted() && r.Status.Code != http.StatusConflict { // it exists already, and is taken over
+		if !r.IsAccepted() && r.Status.Code != http.StatusConflict { // it exists already, and is adopted
 			t.Errorf("refused: %s", r)
 		}
 	}

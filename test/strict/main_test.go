@@ -10,8 +10,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// narrow is where Applications are kept to their namespaces, wide where they may
-// have objects in every one, and in none.
+// narrow limits Applications to their namespaces. wide allows objects in all
+// namespaces, and cluster-scoped ones.
 var narrow, wide *world
 
 func TestMain(m *testing.M) {

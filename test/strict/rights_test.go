@@ -14,13 +14,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// testClient is the name by which the audit log tells the tests from the agent
-// whose token they use.
+// testClient is the user agent of the tests, which distinguishes them in the audit log
+// from the agent, whose token they use.
 const testClient = "strict-test"
 
-// A role is written by the account, so that the API server compares it with what
-// the account itself may do. One within its rights is created; with one that is
-// not, the Application says so.
+// The account writes a role, so that the API server compares it with the account's own
+// rights. A role within them is created; for another one, the Application reports the
+// refusal.
 func TestRoles(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -66,7 +66,7 @@ subjects: [{kind: ServiceAccount, name: default}]
 	w.EventuallyGone(t, kit.RoleBindings, namespace, "reader")
 }
 
-// call is a request with the token of the agent, as somebody or as itself.
+// call is a request with the token of the agent, as another user or as itself.
 type call struct {
 	method, path, as, body string
 	headers                map[string]string
@@ -74,8 +74,8 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s %s as %q", c.method, c.path, c.as) }
 
-// What the agent may do with the roles of the overlay, whoever has its token: be an
-// account of the one name in what it writes of workloads, and nothing more.
+// Any client with the agent's token has only these rights with the overlay's roles: to
+// write workloads as the account of the one name.
 func TestWhatTheAgentMay(t *testing.T) {
 	w := narrow
 	namespace, other := w.namespace(t), w.namespace(t)
@@ -132,9 +132,9 @@ func TestWhatTheAgentMay(t *testing.T) {
 	t.Logf("%d requests are refused", len(mayNot))
 }
 
-// A server that does not know constrained impersonation, as those before 1.36,
-// refuses what the overlay's roles are for: it wants the right to be the account in
-// everything. The request is the same.
+// A server without constrained impersonation, as those before 1.36, refuses the
+// requests that the overlay's roles are for. It requires the full right to impersonate.
+// The request is the same.
 func TestServerWithoutConstraints(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
 	plane, err := kit.StartPlane(t.Context(), cluster.Options{APIServerArgs: []string{"--feature-gates=ConstrainedImpersonation=false"}})

@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// everywhere is what is in no namespace, and an object in another namespace.
+// everywhere is a cluster-scoped object, and an object in another namespace.
 const everywhere = `
 apiVersion: v1
 kind: Namespace
@@ -37,8 +37,8 @@ metadata: {name: NAME-reader}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `
 
-// With --scope=cluster an Application has objects in no namespace, and in others
-// than its own, as far as its account may, and no further.
+// With --scope=cluster an Application has cluster-scoped objects, and objects in other
+// namespaces, if its account has the rights.
 func TestClusterScope(t *testing.T) {
 	w := wide
 	begin := w.Mark(t)
@@ -46,7 +46,19 @@ func TestClusterScope(t *testing.T) {
 	manifest := strings.ReplaceAll(everywhere, "NAME", namespace)
 	w.account(t, namespace, "krake-deployer", "admin")
 	w.apply(t, namespace, "app", manifest)
-	w.says(t, namespace, "app", "Forbidden", namespace+"-made", "gadgets."+namespace+".example.com", namespace+"-reader")
+	w.says(t, namespace, "app", "Forbidden", "4 of 4 objects")
+	forbidden := map[string]string{}
+	for _, object := range w.App(namespace, "app").Read(t).Status.Objects {
+		forbidden[object.Name] = object.Reason + ": " + object.Message
+	}
+	for name, resource := range map[string]string{
+		namespace + "-made": "namespaces", "settings": "configmaps",
+		"gadgets." + namespace + ".example.com": "customresourcedefinitions", namespace + "-reader": "clusterroles",
+	} {
+		if text := forbidden[name]; !strings.Contains(text, "Forbidden") || !strings.Contains(text, resource) {
+			t.Errorf("the status says %q of object %s", text, name)
+		}
+	}
 	for _, object := range []struct{ what, name string }{
 		{"namespace", namespace + "-made"}, {"crd", "gadgets." + namespace + ".example.com"}, {"clusterrole", namespace + "-reader"},
 	} {

@@ -29,9 +29,9 @@ type world struct {
 	installation *installation.Installation
 }
 
-// newWorld starts a cluster and installs into it, with the roles of the overlay
-// and these flags of webhook and agent. It is always one of this machine's: there
-// are two of them, and their audit logs are what judges.
+// newWorld starts a cluster and installs into it, with the roles of the overlay and
+// these flags of webhook and agent. It is always a cluster of this machine: there are
+// two of them, and the tests read their audit logs.
 func newWorld(ctx context.Context, overlay string, flags ...string) (*world, error) {
 	plane, err := kit.StartPlane(ctx, cluster.Options{})
 	if err != nil {
@@ -46,8 +46,7 @@ func newWorld(ctx context.Context, overlay string, flags ...string) (*world, err
 	return w, w.applyRoles(ctx, overlay)
 }
 
-// applyRoles applies what the overlay has of RBAC, in the place of that of the
-// installation.
+// applyRoles replaces the installation's RBAC with the overlay's.
 func (w *world) applyRoles(ctx context.Context, overlay string) error {
 	folder := filepath.Join(w.Dir(), "overlay")
 	if err := os.CopyFS(folder, fs.FS(manifests.Files)); err != nil {
@@ -73,13 +72,13 @@ func (w *world) applyRoles(ctx context.Context, overlay string) error {
 	return nil
 }
 
-// try runs kubectl with an input and gives what it printed to both outputs.
+// try runs kubectl with an input and returns its stdout and stderr.
 func (w *world) try(input string, arguments ...string) (string, error) {
 	return kit.TryKubectl(context.Background(), w.Cluster, input, arguments...)
 }
 
-// namespace makes a namespace without any account of Applications. Those that are
-// left in it at the end are given up.
+// namespace creates a namespace without any account of Applications. Applications that
+// remain in it at the end are given up.
 func (w *world) namespace(t *testing.T) string {
 	t.Helper()
 	name := kit.UniqueName("strict")
@@ -95,8 +94,8 @@ func (w *world) namespace(t *testing.T) string {
 	return name
 }
 
-// account makes a service account, bound in its namespace to a ClusterRole if one
-// is named.
+// account creates a service account, bound in its namespace to a ClusterRole if one is
+// named.
 func (w *world) account(t *testing.T, namespace, name, role string) {
 	t.Helper()
 	w.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", name)
@@ -106,7 +105,7 @@ func (w *world) account(t *testing.T, namespace, name, role string) {
 }
 
 // apply creates or changes an Application as the administrator. Its name begins with
-// "app", by which the audit log tells it from other ConfigMaps.
+// "app", which distinguishes it from other ConfigMaps in the audit log.
 func (w *world) apply(t *testing.T, namespace, name, manifest string, options ...kit.Option) {
 	t.Helper()
 	w.Apply(t, kit.YAML(t, kit.Application(namespace, name, manifest, options...)))
@@ -123,8 +122,8 @@ func (w *world) reconciled(t *testing.T, namespace, name string) {
 	})
 }
 
-// says waits until the condition Reconciled has a reason, and its message all of
-// these texts.
+// says waits until the condition Reconciled has a reason, and its message all of these
+// texts.
 func (w *world) says(t *testing.T, namespace, name, reason string, texts ...string) {
 	t.Helper()
 	kit.Eventually(t, func() string {

@@ -1,4 +1,4 @@
-// Package uninstall tests how an installation comes and goes: what make install.yaml
-// renders is applied as a whole, strictly and without a warning, and what kubectl krake
-// uninstall --check says is enough for all of it to go, with nothing that is stuck.
+// Package uninstall tests the installation and its removal. The output of make
+// install.yaml is applied as a whole, strictly and without a warning. The steps of
+// kubectl krake uninstall --check remove all of it, and nothing is stuck.
 package uninstall

@@ -7,9 +7,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// What is rendered is applied at once, with every field known, by server-side apply, and
-// the API server has nothing to say about it. Namespaces are restricted: their Pods are
-// let in.
+// Server-side apply accepts the rendered file at once, with every field known and
+// without a warning. Namespaces are restricted: their Pods are admitted.
 func TestInstallFile(t *testing.T) {
 	install := rendered(t)
 	apply := []string{"apply", "--server-side", "--validate=strict", "-f", install}

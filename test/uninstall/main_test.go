@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// server is the cluster that all tests share, one after the other: each leaves it as it
-// was. It is of this suite alone, because the installation is cluster-wide.
+// server is the cluster that all tests share, one after the other: each restores its
+// state. No other suite uses it, because the installation is cluster-wide.
 var server *kit.Plane
 
 func TestMain(m *testing.M) {
@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 	}.Main(m)
 }
 
-// krake runs the plugin as it was built with the installation, and gives what it says
-// and its exit status.
+// krake runs the plugin of the installation, and returns its output and exit status.
 func krake(t *testing.T, arguments ...string) (text string, status int) {
 	t.Helper()
 	text, err := try(t, filepath.Join(server.Dir(), "installation", "kubectl-krake"), arguments...)
@@ -49,7 +48,7 @@ func try(t *testing.T, program string, arguments ...string) (string, error) {
 	return string(text), err
 }
 
-// checkGone fails if anything of an installation is left.
+// checkGone fails if anything of an installation remains.
 func checkGone(t *testing.T) {
 	t.Helper()
 	const kinds = "namespaces,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
@@ -63,7 +62,7 @@ func checkGone(t *testing.T) {
 	}
 }
 
-// rendered is a file with what make install.yaml makes.
+// rendered returns a file with the output of make install.yaml.
 func rendered(t *testing.T) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "run", "../../manifests/render")

@@ -25,8 +25,8 @@ data:
     data: {colour: blue}
 `
 
-// An operator holds, suspends and resumes, and then takes everything away in the order
-// that is said: nothing is left, and nothing waits.
+// An operator holds, suspends and resumes, and then removes everything in the
+// documented order: nothing remains, and nothing blocks.
 func TestFromHoldToUninstall(t *testing.T) {
 	kit.Long(t, "everything is taken away")
 	installed, err := installation.InstallWith(t.Context(), server.Cluster, installation.Options{Overlay: "default"}, os.Stderr)
@@ -57,13 +57,13 @@ func isColour(t *testing.T, want string) func() string {
 	}
 }
 
-// paint has somebody change an observed field.
+// paint changes an observed field as another client.
 func paint(t *testing.T, colour string) {
 	t.Helper()
 	server.Kubectl(t, "patch", "configmap", "settings", "--namespace", "demo", "--type=merge", "--patch", `{"data": {"colour": "`+colour+`"}}`)
 }
 
-// isDriftHeld tells if the agent says so, and keeps a hold on the object, or neither.
+// isDriftHeld reports whether the status has the hold, and the object too, or neither.
 func isDriftHeld(t *testing.T, want, onObject bool) func() string {
 	t.Helper()
 	return func() string {
@@ -76,7 +76,7 @@ func isDriftHeld(t *testing.T, want, onObject bool) func() string {
 	}
 }
 
-// says compares what a command says with a pattern.
+// says compares the output of a command with a pattern.
 func says(t *testing.T, status int, pattern string, arguments ...string) {
 	t.Helper()
 	text, got := krake(t, append([]string{"--namespace", "demo"}, arguments...)...)
@@ -85,7 +85,7 @@ func says(t *testing.T, status int, pattern string, arguments ...string) {
 	}
 }
 
-// someTime is one as in annotations.
+// someTime matches a time as in annotations.
 const someTime = `20..-..-..T..:..:..Z`
 
 func holds(t *testing.T) {
@@ -117,14 +117,15 @@ const isHeld = `Warning: application.krake.dev/web: configmap/settings is held b
 
 func suspends(t *testing.T) {
 	says(t, 0, `application.krake.dev/web suspended\n`, "suspend", "web")
-	says(t, 0, `Warning: metadata.annotations\[krake.dev/hold-until\]: mode suspend reverts nothing as it is.*\n`+
+	says(t, 0, `Warning: metadata.annotations\[krake.dev/hold-until\]: mode suspend reverts nothing, so a hold has no effect.*\n`+
 		"application.krake.dev/web held until "+someTime+`\n`, "hold", "web")
 	paint(t, "red")
 	says(t, 0, `application.krake.dev/web resumed\n`, "resume", "web")
 	kit.Eventually(t, isColour(t, "blue"))
 }
 
-// Who may see Applications, and not write them, is told so in the API server's own words.
+// A user who may see Applications, and not write them, reads the API server's own
+// refusal.
 func refuses(t *testing.T) {
 	server.Kubectl(t, "create", "role", "anna", "--verb=get,list", "--resource=configmaps", "--namespace", "demo")
 	server.Kubectl(t, "create", "rolebinding", "anna", "--role=anna", "--user=anna", "--namespace", "demo")

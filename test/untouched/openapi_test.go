@@ -46,9 +46,9 @@ spec:
                   properties: {name: {type: string}, voice: {type: string, default: first}, beats: {type: integer}}
 `
 
-// A list of a custom resource is aligned by the keys that its definition says:
-// another manager puts an element in front, and another order in, and neither
-// is drift; a changed value is found where it is.
+// A list of a custom resource is aligned by the keys in its definition. Another manager
+// inserts an element in front, and changes the order: neither is drift. A changed value
+// is found in its new place.
 func TestKeysOfACustomResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "untouched-keys")
@@ -80,7 +80,7 @@ func TestKeysOfACustomResource(t *testing.T) {
 	}
 }
 
-// A cluster says the same of built-in types as client-go does.
+// A cluster reports the same about built-in types as client-go.
 func TestKeysOfBuiltInTypes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "untouched-builtin")

@@ -1,5 +1,5 @@
-// Package untouched_test creates resources on a real API server, leaves them
-// alone, and looks if the engine sees drift where nobody has changed anything.
+// Package untouched_test creates resources on a real API server, and checks that the
+// engine sees no drift without a change.
 package untouched_test
 
 import (
@@ -26,20 +26,20 @@ const settle = 10 * time.Second
 
 type object = map[string]any
 
-// resource is one that was created, with what the engine makes of it.
+// resource is a created resource, with the engine's schemas.
 type resource struct {
 	manifest.Ref
 
 	client  dynamic.ResourceInterface
 	desired object
-	// literal is the default schema, refined what is known of the type beside
-	// it, answered what the answer to the creation has shown beyond that.
+	// literal is the default schema. refined adds what is known about the type, and
+	// answered what the answer to the creation shows beyond that.
 	literal, refined, answered schema.Schema
 	created                    object
 }
 
-// Each file of testdata is an application of our own, with the hazards that are
-// known: what the server writes otherwise, fills in, or drops.
+// Each file of testdata is an application of our own with the known hazards: values
+// that the server stores in another form, adds, or drops.
 func TestOwnResources(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -66,9 +66,9 @@ func TestOwnResources(t *testing.T) {
 	}
 }
 
-// shownByTheAnswer is what the types of the API do not tell: what a server puts
-// in for a zero that it drops, what it adds to a Pod, and where it writes the
-// texts of a Secret.
+// shownByTheAnswer has the facts that the types of the API do not have. A server
+// replaces a zero that it drops, adds fields to a Pod, and stores the texts of a Secret
+// in another field.
 func shownByTheAnswer() map[string]map[string][]string {
 	const container = "spec.template.spec.containers[0]"
 	return map[string]map[string][]string{
@@ -83,8 +83,8 @@ func shownByTheAnswer() map[string]map[string][]string {
 	}
 }
 
-// The resources of the world are not part of this repository: they are read
-// from the file that the environment names.
+// The real resources are not part of this repository: the test reads them from the file
+// that the environment names.
 func TestRealResources(t *testing.T) {
 	kit.Long(t, "resources of the real world")
 	file := os.Getenv("KRAKE_REAL_MANIFESTS")
@@ -102,7 +102,7 @@ func TestRealResources(t *testing.T) {
 		w := newWorld(t, fmt.Sprintf("untouched-real-%d", i))
 		for _, document := range fields["resources"].([]any) {
 			desired := document.(object)
-			if isWebhook(desired) { // nobody serves it here, so that it would be in the way of the others
+			if isWebhook(desired) { // no server implements it here, and it would block the others
 				webhooks = append(webhooks, func() resource { return w.create(t, desired) })
 				continue
 			}
@@ -117,9 +117,9 @@ func TestRealResources(t *testing.T) {
 	}
 }
 
-// leaveAlone compares resources with what is on the cluster, at once and until
-// the controllers have seen them. It gives the differences to the answers of
-// their creation that the types of the API left.
+// leaveAlone compares resources with those on the cluster, at once and until the
+// controllers have seen them. It returns the differences to the answers of their
+// creation that the types of the API left.
 func leaveAlone(t *testing.T, resources []resource) map[string][]string {
 	t.Helper()
 	left := map[string][]string{}
@@ -143,7 +143,7 @@ func isWebhook(desired object) bool {
 	return strings.HasSuffix(desired["kind"].(string), "WebhookConfiguration")
 }
 
-// create gives the resource as the agent would have it after its creation.
+// create returns the resource as the agent would have it after its creation.
 func (w *world) create(t *testing.T, desired object) resource {
 	t.Helper()
 	observed, err := schema.Default(desired)
@@ -165,8 +165,8 @@ func (w *world) create(t *testing.T, desired object) resource {
 	return r
 }
 
-// count tells how many differences each kind of knowledge leaves right after the
-// creation, and gives those that the types of the API leave.
+// count logs how many differences each kind of knowledge leaves right after the
+// creation, and returns those that the types of the API leave.
 func (r resource) count(t *testing.T) []string {
 	t.Helper()
 	literal := r.literal.Compare(r.desired, r.created).Drift()

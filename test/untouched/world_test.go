@@ -41,8 +41,8 @@ func newWorld(t *testing.T, namespace string) *world {
 	return w
 }
 
-// place finds where the resource is served, and makes what is missing: its
-// namespace, and the definition of a kind that the server does not know.
+// place finds where the resource is served, and creates missing parts: its namespace,
+// and the definition of an unknown kind.
 func (w *world) place(t *testing.T, desired object) manifest.Ref {
 	t.Helper()
 	id, err := manifest.Identify(desired)
@@ -54,7 +54,7 @@ func (w *world) place(t *testing.T, desired object) manifest.Ref {
 		mapping, err = w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
 	if err != nil {
-		t.Fatalf("find the resource of %s: %v", id, err)
+		t.Fatalf("cannot find the resource of %s: %v", id, err)
 	}
 	switch {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
@@ -98,7 +98,7 @@ func (w *world) ensure(t *testing.T, resource gvr.GroupVersionResource, desired 
 	}
 }
 
-// define makes a kind known whose fields are anybody's.
+// define defines a kind without a schema for its fields.
 func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
 	t.Helper()
 	plural := strings.ToLower(gvk.Kind) + "s"
@@ -125,8 +125,8 @@ func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
 	})
 }
 
-// drift compares all resources with what is on the cluster now, and tells for
-// each difference who made it.
+// drift compares all resources with those on the cluster now, and adds to each
+// difference the manager that made it.
 func drift(t *testing.T, resources []resource) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -1,5 +1,5 @@
-// Package usage asks the kernel what processes, and the whole machine, have used.
-// It knows Linux alone.
+// Package usage asks the kernel for the resources that processes, and the whole
+// machine, have used. It supports only Linux.
 package usage
 
 import (
@@ -13,15 +13,15 @@ import (
 // tick is the unit of the kernel's times.
 const tick = 10 * time.Millisecond
 
-// Usage is what a process has used and what it has.
+// Usage has the resources of a process.
 type Usage struct {
-	// CPU is its user and system time since it started.
+	// CPU is its user and system time since its start.
 	CPU time.Duration
-	// Resident is the memory that it has now, in bytes.
+	// Resident is its current memory, in bytes.
 	Resident int64
 }
 
-// Of asks about a process.
+// Of returns the usage of a process.
 func Of(pid int) (Usage, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -34,7 +34,7 @@ func Of(pid int) (Usage, error) {
 	return used, nil
 }
 
-// Age is for how long a process has run.
+// Age returns how long a process has run.
 func Age(pid int) (time.Duration, error) {
 	process, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -74,7 +74,7 @@ func ofProcess(stat string) (Usage, error) {
 	return Usage{CPU: time.Duration(numbers[0]+numbers[1]) * tick, Resident: numbers[2] * int64(os.Getpagesize())}, nil
 }
 
-// numbersOf reads what stands behind the name of a process, which may have spaces and
+// numbersOf parses the numbers after the name of a process, which may have spaces and
 // parentheses.
 func numbersOf(stat string, places ...int) ([]int64, error) {
 	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
@@ -92,7 +92,7 @@ func numbersOf(stat string, places ...int) ([]int64, error) {
 	return numbers, nil
 }
 
-// Peak is the most memory that a process has had resident, in bytes.
+// Peak returns the largest resident memory of a process, in bytes.
 func Peak(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -111,10 +111,9 @@ func peakIn(status string) (int64, error) {
 	return 0, fmt.Errorf("the process has no memory: %q", status)
 }
 
-// Machine is how long all processors together were busy since the machine
-// started, for whatever process, or away for another machine on the same
-// hardware. Interrupts are left out: on one machine they are mostly those of
-// loopback connections, and of no process.
+// Machine returns how long all cores together were busy since the machine started, for
+// any process, or used by another machine on the same hardware. It excludes interrupts,
+// which are mostly those of loopback connections.
 func Machine() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

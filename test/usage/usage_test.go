@@ -44,7 +44,7 @@ func TestPeakIn(t *testing.T) {
 	}
 }
 
-// What waits is not busy; what another machine takes is gone.
+// Waiting is not busy; time of another machine counts as used.
 func TestOfMachine(t *testing.T) {
 	got, err := ofMachine("cpu  100 20 3 9999 8888 7777 6666 5 0 0\ncpu0 1 1 1 1\n")
 	if err != nil || got != 1280*time.Millisecond {
@@ -55,7 +55,7 @@ func TestOfMachine(t *testing.T) {
 	}
 }
 
-// This process uses what it uses.
+// This process uses resources.
 func TestSelf(t *testing.T) {
 	busyBefore, err := Machine()
 	if err != nil {

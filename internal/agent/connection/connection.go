@@ -1,13 +1,13 @@
-// Package connection reaches an API server in such a way that no request waits for ever.
+// Package connection connects to an API server so that no request waits for ever.
 //
-// A [Connection] can leave its TCP connections behind when nothing arrives over them any
-// more. Requests end without an answer after a minute or so; a watch goes on:
+// A [Connection] can abandon its TCP connections when nothing arrives over them any more.
+// Requests without an answer end after about a minute; a watch continues:
 //
 //	GET /api/v1/configmaps              ends after 65 s, if the server is silent
 //	GET /api/v1/configmaps?watch=true   lasts as long as it lasts
 //
-// The package does not know whether it reaches the hub or the target, nor when a
-// connection is to be renewed.
+// The package does not know whether it connects to the hub or the target, or when to renew
+// a connection.
 package connection
 
 import (
@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// Connection is the configuration of all clients of an API server, with TCP connections
-// that can be left behind: client-go notices only after 45 s that nothing arrives over
-// one any more, and meanwhile the requests over it wait.
+// Connection is the configuration of all clients of an API server. Its TCP connections can
+// be abandoned: client-go notices a dead one only after 45 s, and its requests wait
+// meanwhile.
 type Connection struct {
 	*rest.Config
 
-	// Renew ends the TCP connections: the requests under way fail, and those that follow
-	// make new ones.
+	// Renew ends the TCP connections. Running requests fail, and the next ones open new
+	// connections.
 	Renew func()
 }
 
@@ -54,8 +54,8 @@ func New(config *rest.Config) (Connection, error) {
 }
 
 // answerPatience is how long an answer may take, to its last byte. An API server gives up
-// on a request after 60 s: an answer that lasts longer is lost on its way, and would be
-// waited for without end.
+// on a request after 60 s. An answer that takes longer is lost, and the client would wait
+// for it for ever.
 const answerPatience = 65 * time.Second
 
 // patient ends requests without an answer. A watch has no limit.

@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A connection over which nothing arrives any more is left behind by all clients:
-// who waits for an answer, and who asks from then on, is answered on another one.
+// If a connection stays silent, all clients leave it. Pending requests and new ones are
+// answered on another connection.
 func TestRenew(t *testing.T) {
 	var dead sync.Once
 	var deaf string
@@ -25,7 +25,7 @@ func TestRenew(t *testing.T) {
 		dead.Do(func() { deaf = r.RemoteAddr })
 		if r.RemoteAddr == deaf {
 			asked <- r.Header.Get("Authorization")
-			<-t.Context().Done() // as a network that has lost the connection
+			<-t.Context().Done() // as on a network that has lost the connection
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}))
@@ -67,7 +67,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Who brings a way of their own to reach the server has it used.
+// A configuration with a dialer of its own uses that dialer.
 func TestConnectionOfTheirOwn(t *testing.T) {
 	config := &rest.Config{Host: "https://a.example", Transport: http.DefaultTransport}
 	connection, err := New(config)
@@ -80,7 +80,7 @@ func TestConnectionOfTheirOwn(t *testing.T) {
 	}
 }
 
-// The address means what it meant: that TLS is spoken, and a path if there is one.
+// The address keeps its meaning: whether TLS is used, and the path if it has one.
 func TestConnectionAddress(t *testing.T) {
 	cases := []struct {
 		config rest.Config

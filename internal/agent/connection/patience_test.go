@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An answer that never comes, or never ends, is not waited for; a watch is.
+// An answer that never comes, or never ends, has a time limit. A watch has none.
 func TestPatient(t *testing.T) {
 	const patience, longer = 50 * time.Millisecond, 150 * time.Millisecond
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

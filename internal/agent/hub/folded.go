@@ -19,16 +19,16 @@ import (
 // foldedKey has the texts of a folded ConfigMap. No ConfigMap of the API can have this key.
 const foldedKey = ""
 
-// maxLately is how many whole ConfigMaps are found again until the garbage collector takes
+// maxLately is how many whole ConfigMaps can be reused until the garbage collector frees
 // them.
 const maxLately = 512
 
-// Folding keeps ConfigMaps with their texts compressed: the texts repeat themselves, and
-// most are not read again for as long as the agent runs.
+// Folding stores ConfigMaps with compressed texts. The texts are repetitive, and most are
+// never read again while the agent runs.
 type Folding struct {
 	compressors, expanders sync.Pool
-	// lately are whole ConfigMaps by version, by weak pointers: a pass over an
-	// Application reads its ConfigMap several times.
+	// lately has weak pointers to whole ConfigMaps by version, because a pass reads the
+	// ConfigMap of its Application several times.
 	lately *lru.Cache
 }
 
@@ -87,8 +87,8 @@ func (f *Folding) Unfold(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	return whole, nil
 }
 
-// compress returns the texts of a ConfigMap in one. It is quick before it is thorough: an
-// event waits for it.
+// compress returns the texts of a ConfigMap as one compressed text. It prefers speed to size,
+// because an event waits for it.
 func (f *Folding) compress(cm *corev1.ConfigMap) ([]byte, error) {
 	texts, err := (&corev1.ConfigMap{Data: cm.Data, BinaryData: cm.BinaryData}).Marshal()
 	if err != nil {

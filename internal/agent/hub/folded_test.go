@@ -27,8 +27,8 @@ func foldable(version string) *corev1.ConfigMap {
 	}
 }
 
-// TestFolding: whatever a ConfigMap says is there again, whether the garbage collector has
-// come meanwhile or not, and takes little room until then.
+// TestFolding: a folded ConfigMap unfolds to its former content, whether or not the garbage
+// collector has run, and needs little memory until then.
 func TestFolding(t *testing.T) {
 	for _, collected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("collected=%v", collected), func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFolding(t *testing.T) {
 			if !equality.Semantic.DeepEqual(folded.ObjectMeta, want.ObjectMeta) {
 				t.Errorf("metadata %v, want %v", folded.ObjectMeta, want.ObjectMeta)
 			}
-			for range 2 { // by a reader and a compressor that were used before
+			for range 2 { // with a reader and a compressor that were used before
 				if collected {
 					runtime.GC()
 				}
@@ -56,7 +56,8 @@ func TestFolding(t *testing.T) {
 	}
 }
 
-// TestFoldingTellsVersionsApart: of one object, and of another one of that name.
+// TestFoldingTellsVersionsApart: versions of one object differ, and so does another object of
+// the same name.
 func TestFoldingTellsVersionsApart(t *testing.T) {
 	f := NewFolding()
 	first, second := fold(t, f, foldable("7")), fold(t, f, foldable("8"))
@@ -72,7 +73,8 @@ func TestFoldingTellsVersionsApart(t *testing.T) {
 	}
 }
 
-// TestFoldingLeavesTheRest: what is folded already, what has no texts, and what is no ConfigMap.
+// TestFoldingLeavesTheRest: folded objects, objects without texts, and other kinds stay
+// unchanged.
 func TestFoldingLeavesTheRest(t *testing.T) {
 	f := NewFolding()
 	folded := fold(t, f, foldable("7"))
@@ -104,7 +106,7 @@ func fold(t *testing.T, f *Folding, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return folded.(*corev1.ConfigMap)
 }
 
-// BenchmarkFolding: with nothing at hand any more.
+// BenchmarkFolding measures folding without any reusable buffer.
 func BenchmarkFolding(b *testing.B) {
 	var manifest strings.Builder
 	for i := range 10 {

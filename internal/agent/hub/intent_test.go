@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The agent is woken by what users want, not by what it has written itself.
+// Changes by users wake the agent, and its own writes do not.
 func TestIntentChanged(t *testing.T) {
 	cases := []struct {
 		name   string

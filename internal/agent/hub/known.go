@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Known are the Applications of which this cluster holds objects, or is to, as the cache
+// Known returns the Applications that have, or are to have, objects on this cluster, as the cache
 // has them.
 type Known struct {
 	// ctx ends with the agent: a request for the metrics brings no context.
@@ -28,8 +28,8 @@ type Known struct {
 	synced atomic.Bool
 }
 
-// Watch has the cache watch the Applications. Every replica does so from its start on, not
-// only the one that acts, which so takes over without a list of them.
+// Watch makes the cache watch the Applications. Every replica does so from its start, so that
+// the next one to act needs no list.
 func Watch(ctx context.Context, cached cache.Cache) (*Known, error) {
 	if _, err := cached.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watch the Applications: %w", err)
@@ -53,8 +53,8 @@ func (k *Known) Names() []types.NamespacedName {
 	return names
 }
 
-// List returns the Applications, and whether they are known yet. Before that there is no
-// answer: not the answer that there are none.
+// List returns the Applications, and whether they are known yet. An unknown list differs from
+// an empty one.
 func (k *Known) List() (found []corev1.ConfigMap, known bool) {
 	if !k.synced.Load() {
 		return nil, false
@@ -83,9 +83,9 @@ func SelectorOf(cluster string) (labels.Selector, error) {
 	return labels.NewSelector().Add(*requirement), nil
 }
 
-// IntentChanged leaves out the events of writes of webhook and agents that the agent of
-// this cluster need not act on, its own echo among them. It calls updated with the
-// ConfigMap of each update.
+// IntentChanged leaves out events that the agent of this cluster need not act on: writes
+// of webhook and agents, and its own among them. It calls updated with the ConfigMap of
+// each update.
 func IntentChanged(cluster string, folding *Folding, updated func(*corev1.ConfigMap)) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ConfigMap)

@@ -7,10 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mergePatch returns the merge patch from one ConfigMap to another, as far as an
-// Application is recorded in it, guarded by the version; nil if they are the same. Most of
-// a ConfigMap is text that stays: to encode both and to compare that takes longer than all
-// else.
+// mergePatch returns the merge patch from one ConfigMap to another, guarded by the version;
+// nil if they are equal. It covers the keys of an Application only. Most of a ConfigMap is
+// text that stays, and comparing two encoded ConfigMaps would take longer than the rest.
 func mergePatch(stored, updated *corev1.ConfigMap) map[string]any {
 	metadata, patch := map[string]any{}, map[string]any{}
 	add(metadata, "labels", changed(stored.Labels, updated.Labels, func(a, b string) bool { return a == b }))

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// readable is an Application with a status.
+// readable returns an Application with a status.
 func readable(version string, state application.State) *corev1.ConfigMap {
 	cm := kit.Application("demo", "web", "[]", kit.Data(application.StatusKey,
 		`{"state": "`+string(state)+`", "conditions": [{"type": "Ready", "status": "True"}]}`))
@@ -19,7 +19,7 @@ func readable(version string, state application.State) *corev1.ConfigMap {
 	return cm
 }
 
-// What is read again is what was read, and the reader's own.
+// A repeated read returns an equal Application, which belongs to the reader.
 func TestReadings(t *testing.T) {
 	r := newReadings("local")
 	read := func(cm *corev1.ConfigMap) *application.Application {
@@ -47,8 +47,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// What has no version cannot be told from another; what is large is not kept; what is
-// no Application of ours is told each time.
+// An Application without a version, or a large one, is not cached. A ConfigMap that is none of
+// our Applications is reported each time.
 func TestReadingsLeaveOut(t *testing.T) {
 	large := readable("7", application.StateRunning)
 	large.Data["theirs"] = strings.Repeat("x", maxReading)

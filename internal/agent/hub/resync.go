@@ -23,7 +23,7 @@ import (
 const (
 	// resyncPage is how many Applications a page of a list has.
 	resyncPage = 500
-	// resyncJitter is by how much of it an interval may be longer.
+	// resyncJitter is the fraction by which an interval may be longer.
 	resyncJitter = 0.2
 	// confirmPause is how long to wait at least when the first comparison failed.
 	confirmPause = time.Second
@@ -31,7 +31,7 @@ const (
 	resyncGrace = 3 * time.Second
 )
 
-// ResyncOptions are what a [Resync] compares.
+// ResyncOptions name what a [Resync] compares.
 type ResyncOptions struct {
 	Cluster string
 	// Namespaces are those with Applications; none: all.
@@ -41,7 +41,7 @@ type ResyncOptions struct {
 	Lists        metadata.Interface
 	Cached, Live client.Reader
 	Store        *Store
-	// Notify is called with the Applications that have to be looked at.
+	// Notify is called with the Applications to reconcile.
 	Notify func(types.NamespacedName)
 	Logger logr.Logger
 }
@@ -84,7 +84,7 @@ func (h *Resync) Run(ctx context.Context) error {
 func (h *Resync) Confirmed() <-chan struct{} { return h.confirmed }
 
 // confirm compares until that has succeeded once, and returns false if the context ends first.
-// Another replica, which acted before this one, has gone by its own writes and by those of other
+// The replica that acted before this one relied on its own writes and on those of other
 // clusters.
 func (h *Resync) confirm(ctx context.Context) bool {
 	for {
@@ -117,7 +117,7 @@ func (h *Resync) wait(ctx context.Context) bool {
 	return true
 }
 
-// Now has the Applications compared at once.
+// Now requests a comparison at once.
 func (h *Resync) Now() {
 	select {
 	case h.hurry <- struct{}{}:
@@ -125,7 +125,7 @@ func (h *Resync) Now() {
 	}
 }
 
-// check takes over what the watch has missed. A namespace that cannot be listed does not hold up
+// check takes over what the watch has missed. A namespace that cannot be listed does not delay
 // the others.
 func (h *Resync) check(ctx context.Context, grace time.Duration) error {
 	var failures []error
@@ -192,7 +192,7 @@ func (h *Resync) takeOver(ctx context.Context, name types.NamespacedName, known 
 	if err != nil {
 		return err
 	}
-	h.options.Logger.Info("The watch has not told of a change of an Application", "application", name.String())
+	h.options.Logger.Info("The watch has missed a change of an Application", "application", name.String())
 	if found == nil {
 		h.options.Store.lost(name, known)
 	} else {

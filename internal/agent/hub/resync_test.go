@@ -20,12 +20,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A watch that has fallen silent tells nothing of a new spec, nor of a new
-// Application: a list does, and what it shows is what the loop gets from then on.
+// A silent watch reports neither a new spec nor a new Application. A list finds both, and the
+// loop gets them from then on.
 func TestHubResync(t *testing.T) {
 	cases := []struct {
 		name string
-		// before and after the watch fell silent.
+		// before and after run before and after the watch falls silent.
 		before, after func(t *testing.T, live client.Client, name types.NamespacedName)
 		missed        bool
 	}{
@@ -41,7 +41,7 @@ func TestHubResync(t *testing.T) {
 			kit.Must(t, err)
 			name := types.NamespacedName{Namespace: "default", Name: newName()}
 			t.Cleanup(func() {
-				_ = live.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}) // the cluster goes, too
+				_ = live.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}) // the cluster is removed, too
 			})
 			if c.before != nil {
 				c.before(t, live, name)
@@ -75,7 +75,7 @@ func TestHubResync(t *testing.T) {
 	}
 }
 
-// What is gone by now is not kept because a list had it once.
+// An Application that was deleted since the list is not kept.
 func TestHubResyncOfWhatIsGone(t *testing.T) {
 	live, err := client.NewWithWatch(server, client.Options{})
 	kit.Must(t, err)
@@ -91,9 +91,9 @@ func TestHubResyncOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// A replica does not act before what it knows is no older than what there is: it
-// may follow one that has written since its watch fell silent. A hub that does not
-// answer, or not in one of the namespaces, is asked again.
+// A replica does not act before it has current Applications: a former leader may have written
+// since its watch fell silent. If the hub does not answer, in any of the namespaces, it is
+// asked again.
 func TestConfirm(t *testing.T) {
 	live, err := client.NewWithWatch(server, client.Options{})
 	kit.Must(t, err)
@@ -138,8 +138,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// Somebody who knows better than the clock has the Applications compared at once,
-// and once for several calls.
+// A caller that knows of a change requests an immediate comparison. Several calls cause only
+// one.
 func TestResyncNow(t *testing.T) {
 	h := &Resync{hurry: make(chan struct{}, 1)}
 	h.Now()
@@ -168,7 +168,7 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	return h, notified
 }
 
-// frozen is a client that answers as the server would now, for ever.
+// frozen returns a client whose answers stay those of the present server.
 func frozen(t *testing.T, live client.WithWatch, name types.NamespacedName) client.WithWatch {
 	t.Helper()
 	known := &corev1.ConfigMap{}

@@ -20,8 +20,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
-// hubPatience is how long a write to the hub may take: a hub that does not answer holds up
-// no repair for longer.
+// hubPatience limits a write to the hub, so that a hub that does not answer delays no repair
+// for longer.
 const hubPatience = 3 * time.Second
 
 // Store keeps Applications in the ConfigMaps of the hub, as the agent of a cluster sees
@@ -32,19 +32,19 @@ type Store struct {
 	fieldManager string
 	cluster      string
 	readings     readings
-	// may is nil, or why nothing may be written now.
+	// may returns nil, or why writes are forbidden now.
 	may func() error
 
 	mu sync.Mutex
-	// written are ConfigMaps that the cache may not have yet; of those in missed it
-	// may know nothing at all.
+	// written are ConfigMaps whose version the cache may not have yet. Those in missed may not
+	// be in the cache at all.
 	written map[types.NamespacedName]*corev1.ConfigMap
 	missed  map[types.NamespacedName]bool
 	// gone are deleted ConfigMaps that the cache still has, by their UID.
 	gone map[types.NamespacedName]types.UID
 }
 
-// NewStore makes the store of a cluster, which writes while may returns nil.
+// NewStore makes the store of a cluster. It writes only while may returns nil.
 func NewStore(client client.Client, fieldManager, cluster string, may func() error) *Store {
 	return &Store{
 		client: client, fieldManager: fieldManager, cluster: cluster, may: may, readings: newReadings(cluster),
@@ -100,7 +100,7 @@ func (s *Store) Update(ctx context.Context, app *application.Application) error 
 	return nil
 }
 
-// Delete deletes an Application. One that is gone already is no error.
+// Delete deletes an Application. It returns no error if the Application is gone already.
 func (s *Store) Delete(ctx context.Context, app *application.Application) error {
 	if err := s.may(); err != nil {
 		return fmt.Errorf("delete Application %s: %w", app.NamespacedName, err)
@@ -156,7 +156,7 @@ func (s *Store) patch(ctx context.Context, cm *corev1.ConfigMap, patch map[strin
 	return s.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, text), client.FieldOwner(s.fieldManager))
 }
 
-// wrote keeps what was written until the cache has it.
+// wrote stores the written version until the cache has it.
 func (s *Store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +167,8 @@ func (s *Store) wrote(name types.NamespacedName, updated *corev1.ConfigMap) {
 	}
 }
 
-// RecordCached records that the cache has this ConfigMap: an older version that was
-// written need not be kept beside it.
+// RecordCached records that the cache has this ConfigMap. The store then drops an older
+// written version.
 func (s *Store) RecordCached(cm *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +205,8 @@ func (s *Store) lost(name types.NamespacedName, uid types.UID) {
 	s.gone[name] = uid
 }
 
-// keepSeen forgets the ConfigMaps that were read past the cache and are not listed any
-// more in a namespace, or in any if that is empty.
+// keepSeen forgets the ConfigMaps that were read past the cache and that a list no longer
+// has. It considers one namespace, or all if the namespace is empty.
 func (s *Store) keepSeen(namespace string, listed resync.Versions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +219,8 @@ func (s *Store) keepSeen(namespace string, listed resync.Versions) {
 // newest returns the newer one of the cached and the written version. The caller must
 // not change it.
 func (s *Store) newest(ctx context.Context, name types.NamespacedName) (*corev1.ConfigMap, error) {
-	// The cache may catch up right after it was read, and RecordCached forget what was
-	// written: looked up afterwards, the older version would seem to be the newest.
+	// The cache may catch up right after it was read, and RecordCached then forgets the
+	// written version. A later lookup would take the older version for the newest.
 	s.mu.Lock()
 	written := s.written[name]
 	s.mu.Unlock()

@@ -30,17 +30,16 @@ type hub struct {
 	*Store
 
 	server client.WithWatch
-	// cached is what the cache has, if it is behind the server; failure is what
-	// it answers instead.
+	// cached is the content of a cache that is behind the server. failure is its error.
 	cached  *corev1.ConfigMap
 	failure error
-	// haveRead is called when the cache was read and its answer is on the way.
+	// haveRead is called after the read from the cache, before its answer arrives.
 	haveRead func()
-	// patches are those that were sent.
+	// patches are the patches that were sent.
 	patches []string
 }
 
-// newHub has an Application as admission leaves it.
+// newHub returns a hub with an admitted Application.
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	cm := kit.Application(appName.Namespace, appName.Name, "[]",
@@ -75,7 +74,7 @@ func (h *hub) patch(ctx context.Context, server client.WithWatch, object client.
 	return server.Patch(ctx, object, patch, options...)
 }
 
-// stored is what the server has.
+// stored returns the ConfigMap on the server.
 func (h *hub) stored(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var cm corev1.ConfigMap
@@ -83,13 +82,13 @@ func (h *hub) stored(t *testing.T) *corev1.ConfigMap {
 	return &cm
 }
 
-// freeze has the cache know nothing of what comes.
+// freeze stops the updates of the cache.
 func (h *hub) freeze(t *testing.T) {
 	t.Helper()
 	h.cached = h.stored(t)
 }
 
-// edit is what a user does.
+// edit changes the Application as a user.
 func (h *hub) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	t.Helper()
 	cm := h.stored(t)
@@ -108,15 +107,14 @@ func (h *hub) mustGet(t *testing.T) *application.Application {
 	return app
 }
 
-// mustRun says of the Application that it is in this state.
+// mustRun records this state of the Application.
 func (h *hub) mustRun(t *testing.T, app *application.Application, state application.State) {
 	t.Helper()
 	app.Status.State = state
 	kit.Must(t, h.Update(t.Context(), app))
 }
 
-// What is no Application that we know is none, and only that: an error is never
-// taken for absence.
+// Only an unknown Application counts as absent: an error is never taken for absence.
 func TestGet(t *testing.T) {
 	cases := []struct {
 		name string
@@ -147,8 +145,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Only what belongs to the agent is in the patch, and only what changed of it:
-// everything else is other people's, and has its own versions.
+// A patch contains only changed fields of the agent. All other fields belong to others, and
+// have versions of their own.
 func TestPatchHasAgentKeysOnly(t *testing.T) {
 	h := newHub(t)
 	app := h.mustGet(t)
@@ -166,7 +164,7 @@ func TestPatchHasAgentKeysOnly(t *testing.T) {
 	}
 }
 
-// What is sent is what the library for merge patches would have sent.
+// The patch is the same as that of the library for merge patches.
 func TestMergePatch(t *testing.T) {
 	stored := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"x", "y"}},
@@ -208,7 +206,7 @@ func TestMergePatch(t *testing.T) {
 	}
 }
 
-// An Application that is as it is stored is not written.
+// An unchanged Application is not written.
 func TestUnchangedIsNotWritten(t *testing.T) {
 	h := newHub(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
@@ -221,15 +219,15 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 	}
 }
 
-// The cache is behind, as it is for a moment after each write: what we have
-// written ourselves is read nevertheless, and can be built upon.
+// The cache is behind for a moment after each write. Our own write is read nevertheless, and
+// can be the basis of the next.
 func TestOwnWritesAreRead(t *testing.T) {
 	h := newHub(t)
 	h.freeze(t)
 	app := h.mustGet(t)
 	app.Finalized = true
 	h.mustRun(t, app, application.StateFailed)
-	h.mustRun(t, app, application.StateRunning) // within one pass, with what the first write gave
+	h.mustRun(t, app, application.StateRunning) // within one pass, with the result of the first write
 	app = h.mustGet(t)
 	if app.Status.State != application.StateRunning || !app.Finalized || app.Version != h.stored(t).ResourceVersion {
 		t.Errorf("read: %+v", app)
@@ -240,8 +238,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 	}
 }
 
-// When the cache knows more than we wrote, it is right, and our own version is
-// not kept any longer.
+// When the cache is newer than our write, its version is used, and our own is dropped.
 func TestCacheCatchesUp(t *testing.T) {
 	h := newHub(t)
 	h.freeze(t)
@@ -262,7 +259,7 @@ func TestCacheCatchesUp(t *testing.T) {
 	}
 }
 
-// What was written is kept until the cache has told of it, or of something newer.
+// A written version is stored until the cache has it, or a newer one.
 func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
 	h := newHub(t)
 	before := h.stored(t)
@@ -284,7 +281,7 @@ func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
 	}
 }
 
-// The event for our own write may come while the older version is being read.
+// The event for our own write may arrive while the older version is being read.
 func TestOwnWritesAreReadWhileTheCacheCatchesUp(t *testing.T) {
 	h := newHub(t)
 	h.freeze(t)
@@ -295,8 +292,8 @@ func TestOwnWritesAreReadWhileTheCacheCatchesUp(t *testing.T) {
 	}
 }
 
-// A cache that did not answer once does not make us forget what we wrote: the
-// older version that it gives next would tell of an inventory that was not.
+// An error of the cache does not drop our written version. The cache's next answer is older,
+// and has an outdated inventory.
 func TestOwnWritesSurviveAFailure(t *testing.T) {
 	h := newHub(t)
 	h.freeze(t)
@@ -311,7 +308,7 @@ func TestOwnWritesSurviveAFailure(t *testing.T) {
 	}
 }
 
-// Deleted, and created again: nothing of the former one is read.
+// If an Application was deleted and created again, nothing of the former one is read.
 func TestRecreatedApplication(t *testing.T) {
 	h := newHub(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
@@ -324,7 +321,7 @@ func TestRecreatedApplication(t *testing.T) {
 		t.Errorf("kept of what is gone: %v", h.written)
 	}
 	h.failure = nil
-	another.UID, another.ResourceVersion = "2", "5" // of a restored hub, perhaps: versions begin anew
+	another.UID, another.ResourceVersion = "2", "5" // perhaps of a restored hub, whose versions start again
 	delete(another.Data, application.StatusKey)
 	h.cached = another
 	if app := h.mustGet(t); app.UID != "2" || app.Status.State != "" {
@@ -332,7 +329,7 @@ func TestRecreatedApplication(t *testing.T) {
 	}
 }
 
-// Another UID is another Application, whatever the versions say.
+// Another UID is another Application, whatever the versions.
 func TestAnotherUID(t *testing.T) {
 	h := newHub(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
@@ -343,8 +340,8 @@ func TestAnotherUID(t *testing.T) {
 	}
 }
 
-// Somebody changed the Application since it was read: what was computed from the
-// former spec is not written over it, whether the cache knows already or not.
+// Another client changed the Application since it was read. The result of the former spec does
+// not overwrite it, whether or not the cache has the change.
 func TestUpdateOfAChangedApplication(t *testing.T) {
 	for name, known := range map[string]bool{"the cache knows": true, "only the server knows": false} {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +366,7 @@ func TestUpdateOfAChangedApplication(t *testing.T) {
 	}
 }
 
-// The last write removes finalizer and holder label, and lets the Application go.
+// The last write removes finalizer and holder label, and thereby releases the Application.
 func TestLastWrite(t *testing.T) {
 	h := newHub(t)
 	app := h.mustGet(t)
@@ -382,14 +379,14 @@ func TestLastWrite(t *testing.T) {
 	}
 	app.Finalized = false
 	h.mustRun(t, app, application.StateDeleting)
-	cm := h.stored(t) // somebody else's finalizer keeps it
+	cm := h.stored(t) // another finalizer blocks the deletion
 	if _, holds := cm.Labels[application.HolderLabel("local")]; holds || len(cm.Finalizers) != 1 {
 		t.Errorf("labels %v, finalizers %v", cm.Labels, cm.Finalizers)
 	}
 }
 
-// A hub that swallows what it is sent holds a pass up for a few seconds, and not
-// until the connection is found to be dead.
+// If the hub accepts a request and does not answer, a pass waits for a few seconds, not until
+// the connection is closed.
 func TestUpdateIsBounded(t *testing.T) {
 	h := newHub(t)
 	app := h.mustGet(t)
@@ -410,7 +407,7 @@ func TestUpdateIsBounded(t *testing.T) {
 	}
 }
 
-// Without the right to act nothing is written to the hub either.
+// Without the right to act, the hub is not written either.
 func TestUpdateWithoutTheRight(t *testing.T) {
 	h := newHub(t)
 	app := h.mustGet(t)
@@ -421,9 +418,9 @@ func TestUpdateWithoutTheRight(t *testing.T) {
 	}
 }
 
-// An Application that was moved is read as this cluster's agent sees it; when it
-// holds nothing any more, its label goes, and with it the Application from the
-// cache. It is not kept because the watch had missed it once.
+// A moved Application is read from the point of view of this cluster's agent. When its
+// inventory is empty, its label is removed, and it leaves the cache. A copy from an earlier
+// gap of the watch is not kept.
 func TestLeaving(t *testing.T) {
 	h := newHub(t)
 	h.edit(t, func(cm *corev1.ConfigMap) {
@@ -432,7 +429,7 @@ func TestLeaving(t *testing.T) {
 		cm.Finalizers = append(cm.Finalizers, application.Finalizer("local"))
 	})
 	h.saw(h.stored(t))
-	h.failure = apierrors.NewNotFound(schema.GroupResource{}, appName.Name) // the cache knows nothing of it
+	h.failure = apierrors.NewNotFound(schema.GroupResource{}, appName.Name) // the cache does not have it
 	app := h.mustGet(t)
 	if app.IsCurrent() || !app.Finalized || app.Cluster != "edge" || app.Holder != "local" {
 		t.Errorf("read as %+v", app)

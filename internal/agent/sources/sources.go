@@ -32,17 +32,17 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Hosts, "url-source-hosts", nil,
 		"hosts from which templates and archives of Applications may be fetched by https: example.org, *.example.org, example.org:8443; none: nothing is fetched; wants --require-service-account")
-	flags.StringSliceVar(&o.Private, "url-source-private-ranges", nil, "ranges of addresses that these hosts may have though they are not public, such as 10.1.0.0/16")
+	flags.StringSliceVar(&o.Private, "url-source-private-cidrs", nil, "ranges of addresses that these hosts may have though they are not public, such as 10.1.0.0/16")
 }
 
 // Validate reports every flag that cannot be used, in strict mode or without it.
 func (o *Options) Validate(strict bool) error {
 	var failures []error
 	if len(o.Hosts) > 0 && !strict {
-		failures = append(failures, errors.New("--url-source-hosts: nobody looks at what is behind a URL but the API server, at the rights of the ServiceAccount: add --require-service-account"))
+		failures = append(failures, errors.New("--url-source-hosts: only the API server checks the content of a URL, by the rights of the ServiceAccount: add --require-service-account"))
 	}
 	if _, err := o.fetcher(); err != nil {
-		failures = append(failures, fmt.Errorf("--url-source-hosts, --url-source-private-ranges: %w", err))
+		failures = append(failures, fmt.Errorf("--url-source-hosts, --url-source-private-cidrs: %w", err))
 	}
 	return errors.Join(failures...)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -29,29 +30,28 @@ import (
 )
 
 const (
-	// maxAccounts bounds what is kept of accounts: their names come from the users.
+	// maxAccounts limits the cached accounts, because their names come from users.
 	maxAccounts = 1024
-	// presentFor is how long an account that is there is not looked for again, and so
-	// how long a deleted one may still be acted as. That an account is missing is not
-	// kept: it serves as soon as it is created.
+	// presentFor is how long the result that an account exists is cached. For as long the
+	// agent may still act as a deleted one. The result that an account is missing is not
+	// cached: a new account serves at once.
 	presentFor = 10 * time.Second
 )
 
 // Accounts is the target as the service accounts of the Applications write to it. It
 // implements reconcile.Clusters.
 //
-// The API server allows to impersonate an account that does not exist, so the agent
-// looks for the account. It looks when there is something to write, and not before: an
-// object that is gone already needs no account, and in a namespace that is being deleted
-// the account is often gone first.
+// The API server allows the agent to impersonate an account that does not exist, so the
+// agent checks for the account. It does so only before a write. An object that is gone
+// already needs no account, and a namespace that is being deleted often loses it first.
 type Accounts struct {
-	// config is the agent's own: by it accounts are looked for, and objects read.
+	// config is the agent's own connection, for the check of accounts and for reads.
 	config          *rest.Config
 	own             reconcile.Cluster
 	fieldManager    string
 	count           func(reason string)
 	serviceAccounts corev1client.ServiceAccountsGetter
-	// writers are the clusters of accounts, present those that were found.
+	// writers are the clusters by account, present the accounts that were found.
 	writers *lru.Cache
 	present *cache.LRUExpireCache
 }
@@ -69,8 +69,8 @@ func NewAccounts(config *rest.Config, own reconcile.Cluster, fieldManager string
 	}, nil
 }
 
-// As implements reconcile.Clusters. That there is no such account is the error of
-// the writes.
+// As implements reconcile.Clusters. If the account does not exist, the writes return that
+// error.
 func (a *Accounts) As(_ context.Context, account reconcile.Account) (reconcile.Cluster, error) {
 	if account == (reconcile.Account{}) {
 		return a.own, nil
@@ -113,17 +113,21 @@ func (a *Accounts) look(ctx context.Context, account reconcile.Account) error {
 	return nil
 }
 
-// writer is the target for one pass of an Application, as its account writes to it. It
-// looks for the account before the first write.
+// writer writes to the target as the account of an Application, for one pass. It checks for
+// the account before the first write.
 type writer struct {
 	accounts *Accounts
 	account  reconcile.Account
 	writes   reconcile.Cluster
-	// missing is the error that there is no account: the pass need not ask again.
+	// mu serializes the checks: a pass writes several objects at the same time.
+	mu sync.Mutex
+	// missing is the error for a missing account, so that a pass checks only once.
 	missing error
 }
 
 func (w *writer) look(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.missing != nil {
 		return w.missing
 	}
@@ -163,22 +167,22 @@ func (w *writer) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof
 	})
 }
 
-// newImpersonated makes a client whose every write is that of a service account.
+// newImpersonated makes a client that sends each write as a service account.
 // It is the only place where such a client is made: with an empty user client-go
 // sends no header, and the request has all the rights of the agent.
 //
-// What it reads, the agent itself reads, which watches the same objects anyway.
+// The agent itself does the reads, because it watches the same objects anyway.
 func newImpersonated(config *rest.Config, namespace, name string) (dynamic.Interface, error) {
 	user, err := userOf(namespace, name)
 	if err != nil {
 		return nil, err
 	}
 	if config.Impersonate.UserName != "" {
-		return nil, fmt.Errorf("act as %s: the agent's connection impersonates somebody already, whose groups it would add", user)
+		return nil, fmt.Errorf("act as %s: the agent's connection already impersonates a user, whose groups it would add", user)
 	}
 	config = rest.CopyConfig(config)
-	// The API server knows the groups of a service account: to send them as well would ask for
-	// rights to them.
+	// The API server knows the groups of a service account. Sending them would require rights
+	// to them.
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return promhttp.RoundTripperFunc(func(request *http.Request) (*http.Response, error) {
 			if request.Method != http.MethodGet {
@@ -191,14 +195,14 @@ func newImpersonated(config *rest.Config, namespace, name string) (dynamic.Inter
 	return dynamic.NewForConfig(config)
 }
 
-// userOf returns the user that a service account is.
+// userOf returns the user name of a service account.
 func userOf(namespace, name string) (string, error) {
 	problems := slices.Concat(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name))
 	if len(problems) > 0 {
 		return "", fmt.Errorf("act as service account %q of namespace %q: %s", name, namespace, strings.Join(problems, ", "))
 	}
 	if slices.Contains([]string{metav1.NamespaceSystem, application.SystemNamespace, application.AgentsNamespace}, namespace) {
-		return "", fmt.Errorf("act as service account %s of namespace %s: the accounts of Kubernetes and of webhook and agents are not for Applications", name, namespace)
+		return "", fmt.Errorf("act as service account %s of namespace %s: Applications must not use the accounts of Kubernetes, webhook and agents", name, namespace)
 	}
 	return "system:serviceaccount:" + namespace + ":" + name, nil
 }

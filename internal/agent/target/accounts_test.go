@@ -41,14 +41,14 @@ var (
 	}
 )
 
-// office is an API server that has one ConfigMap and some ServiceAccounts, answers
-// every write with the ConfigMap, and takes note of who asks for what.
+// office is an API server with one ConfigMap and some ServiceAccounts. It answers every write
+// with the ConfigMap, and records each request with its user.
 type office struct {
 	config *rest.Config
 
 	mu          sync.Mutex
-	accounts    map[string]int // the code of the answer, by namespace/name; 410 is one that is being deleted
-	object      map[string]any // nil: there is none
+	accounts    map[string]int // the code of the answer, by namespace/name; 410 is an account that is being deleted
+	object      map[string]any // nil: it does not exist
 	asked       []string       // "POST configmaps system:serviceaccount:demo:krake-deployer"
 	connections atomic.Int32
 }
@@ -116,7 +116,7 @@ func answer(w http.ResponseWriter, code int, body any) {
 	}
 }
 
-// seen gives what was asked since the last time.
+// seen returns the requests since the last call.
 func (o *office) seen() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,7 +131,7 @@ func (o *office) set(change func()) {
 	change()
 }
 
-// newTestAccounts gives the accounts of the office, with a clock.
+// newTestAccounts returns the accounts of the office, with a clock.
 func newTestAccounts(t *testing.T, o *office) (*Accounts, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	own := dynamic.NewForConfigOrDie(o.config)
@@ -142,7 +142,7 @@ func newTestAccounts(t *testing.T, o *office) (*Accounts, *clocktesting.FakePass
 	return a, clock
 }
 
-// Who is no service account of a namespace for Applications, nobody acts as.
+// The agent acts only as service accounts of namespaces for Applications.
 func TestUserOf(t *testing.T) {
 	for _, test := range []struct{ why, namespace, name, want string }{
 		{"an account", "demo", "krake-deployer", deployer},
@@ -170,8 +170,8 @@ func TestUserOf(t *testing.T) {
 }
 
 // Threat A6 of the security specification: no write goes out as the agent. The client sends
-// every write as the account, and only reads as the agent; its requests go over the
-// connection that the agent has.
+// every write as the account, and only reads as the agent. Its requests use the agent's
+// connection.
 func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	o := newOffice(t)
 	client, err := newImpersonated(o.config, "demo", "krake-deployer")
@@ -198,7 +198,7 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 			return configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		}},
 		{"GET configmaps", func() error { _, err := configMaps.Get(t.Context(), "settings", metav1.GetOptions{}); return err }},
-		{"POST configmaps", func() error { // the agent's own client is as it was
+		{"POST configmaps", func() error { // the agent's own client is unchanged
 			_, err := own.Resource(theMap.Resource).Namespace("demo").Create(t.Context(), object, metav1.CreateOptions{})
 			return err
 		}},
@@ -213,18 +213,17 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	}
 }
 
-// Whose connection says already that it is somebody else is not made the account:
-// the groups would be those of both.
+// A connection that already impersonates a user is not used for an account: the request would
+// have the groups of both.
 func TestImpersonationTwice(t *testing.T) {
 	config := &rest.Config{Host: "http://127.0.0.1:1", Impersonate: rest.ImpersonationConfig{UserName: "anna", Groups: []string{"system:masters"}}}
-	if _, err := newImpersonated(config, "demo", "krake-deployer"); err == nil || !strings.Contains(err.Error(), "impersonates somebody already") {
+	if _, err := newImpersonated(config, "demo", "krake-deployer"); err == nil || !strings.Contains(err.Error(), "already impersonates a user") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// FuzzImpersonated: whatever the names are, either there is no client, or what it
-// sends is that of the account of this name in this namespace, as an API server
-// reads it.
+// FuzzImpersonated: for any names, there is either no client or a client of exactly this
+// account. The account is the one that an API server decodes from the request.
 func FuzzImpersonated(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"demo", "krake-deployer"}, {"", ""}, {"demo", ""}, {"", "a"}, {"demo", "a:b"}, {"demo:a", "b"}, {"demo", "a\r\nImpersonate-Group: system:masters"},
@@ -261,8 +260,8 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A write is the account's, or it is not made: an account that is not there is
-// looked for before the first write of a pass, and there is no other writer.
+// A write is sent as the account, or not at all. A missing account is detected before the
+// first write of a pass, and no other identity writes.
 func TestAccounts(t *testing.T) {
 	create := func(t *testing.T, target reconcile.Cluster) error {
 		_, err := target.Create(t.Context(), theMap, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}})
@@ -334,7 +333,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// That an account is there is known for a while, that it is not for no longer than a pass.
+// The existence of an account is cached for a while, its absence for one pass at most.
 func TestAccountsAreLookedFor(t *testing.T) {
 	o := newOffice(t)
 	a, clock := newTestAccounts(t, o)
@@ -370,8 +369,7 @@ func TestAccountsAreLookedFor(t *testing.T) {
 	pass("and not for ever", 1, true)
 }
 
-// Names of accounts come from users: what is kept of them is bounded. A client is
-// made once.
+// Users choose the names of accounts, so the cache is bounded. A client is created once.
 func TestAccountsAreBounded(t *testing.T) {
 	a, _ := newTestAccounts(t, newOffice(t))
 	for i := range maxAccounts + 100 {

@@ -1,12 +1,12 @@
-// Package target reaches the target cluster: the clients of the agent, and the service
-// accounts as which it writes.
+// Package target connects to the target cluster: it has the clients of the agent, and the
+// service accounts that it writes as.
 //
 // Valid: a write of an Application with a service account goes out as that account.
 // Invalid: a write goes out as the agent because the account is missing. It is refused
 // ([Accounts]).
 //
-// The package does not know what is written, nor whether the agent may write: the
-// connection that it is given has a fence before it.
+// The package does not know what is written, or whether the agent may write. The caller
+// passes a connection with a fence.
 package target
 
 import (

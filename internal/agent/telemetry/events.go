@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -14,7 +15,7 @@ import (
 
 // Reporter reports the outcomes of the loop: by an Event of the Application on the hub
 // and one of the object on the target, in the log, and in the metrics. It names paths of
-// fields, never their values. Where drifts are many, those that need no action have no
+// fields, never their values. With many drifts, those that need no action have no
 // Event: log, metrics and status have them.
 type Reporter struct {
 	hub, target events.EventRecorder
@@ -45,7 +46,7 @@ func (r *Reporter) Report(app *application.Application, outcome status.Outcome) 
 	switch long, may := r.pace.reserve(app.NamespacedName, r.now()); {
 	case !may:
 		const onHubAndTarget = 2
-		r.metrics.unwritten.Add(onHubAndTarget)
+		r.metrics.dropped.Add(onHubAndTarget)
 	case long > 0:
 		r.after(long, func() { r.write(app, outcome) })
 	default:
@@ -53,7 +54,18 @@ func (r *Reporter) Report(app *application.Application, outcome status.Outcome) 
 	}
 }
 
-// write writes the Events of an outcome. Of the Application it reads the identity only.
+// Failing logs that an Application begins to fail, fails for another reason, or no longer fails.
+// Its user, or an administrator of the cluster, can act on that: for the administrator of the agent
+// it is no error.
+func (r *Reporter) Failing(app *application.Application, reconciled metav1.Condition) {
+	if reconciled.Status == metav1.ConditionTrue {
+		r.logger.Info("no longer fails", "application", app.NamespacedName.String())
+		return
+	}
+	r.logger.Info("fails", "application", app.NamespacedName.String(), "reason", reconciled.Reason, "message", reconciled.Message)
+}
+
+// write writes the Events of an outcome. It reads only the identity of the Application.
 func (r *Reporter) write(app *application.Application, outcome status.Outcome) {
 	configMap := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name, UID: app.UID,
@@ -93,8 +105,8 @@ func eventType(action status.Action) string {
 // duplicateAgent is the reason of the Event of an agent that must not act.
 const duplicateAgent = "DuplicateAgent"
 
-// ReportRefusal reports why an agent must not act, by an Event of the Lease on the hub
-// that it does not get: that is where its users look.
+// ReportRefusal reports why an agent must not act, by an Event of the Lease on the hub that
+// it cannot take, because administrators look there.
 func ReportRefusal(hub events.EventRecorder, cluster, why string) {
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",

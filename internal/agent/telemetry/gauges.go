@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
-// Gauges are metrics that are read when they are asked for.
+// Gauges are metrics whose values are read at each scrape.
 type Gauges struct {
 	// Applications counts the Applications by state; nil: they are not known.
 	Applications func() map[application.State]int
@@ -23,11 +23,11 @@ var (
 	applicationsNow = prometheus.NewDesc("krake_applications",
 		"Applications of this cluster by state, as each replica sees them.", []string{"state"}, nil)
 	observedObjects = prometheus.NewDesc("krake_observed_objects",
-		"Objects that are watched, by kind; none where another replica acts.", []string{"kind"}, nil)
+		"Watched objects, by kind; none if another replica acts.", []string{"kind"}, nil)
 	observedBytes = prometheus.NewDesc("krake_observed_bytes",
-		"Memory that is kept of the watched objects, estimated.", nil, nil)
+		"Estimated memory for the watched objects.", nil, nil)
 	contendedObjects = prometheus.NewDesc("krake_contended_objects",
-		"Objects of which somebody else changes observed fields again and again.", nil, nil)
+		"Objects whose observed fields another client changes again and again.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -66,7 +66,7 @@ const noState application.State = "none"
 func CountStates(apps []corev1.ConfigMap, cluster string) map[application.State]int {
 	counts := map[application.State]int{noState: 0}
 	for _, known := range application.States() {
-		counts[known.State] = 0
+		counts[known] = 0
 	}
 	for i := range apps {
 		if application.ClusterOf(&apps[i]) != cluster {

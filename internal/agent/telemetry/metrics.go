@@ -29,28 +29,28 @@ type Metrics struct {
 	duration prometheus.Histogram
 	requests *prometheus.CounterVec
 	acting   *prometheus.GaugeVec
-	// unwritten counts the Events that pace leaves out.
-	unwritten prometheus.Counter
+	// dropped counts the Events that pace leaves out.
+	dropped prometheus.Counter
 
 	mu sync.Mutex
 	// kinds are the values of the label kind.
 	kinds map[string]bool
 }
 
-// NewMetrics makes counters of which each reason of a request is 0.
+// NewMetrics makes the counters. It sets each reason of a request to 0.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "krake_drifts_total",
-			Help: "Drifts of objects, by what became of them: reverted, recreated, observed, held, contended or stalled.",
+			Help: "Drifts of objects, by outcome: reverted, recreated, observed, held, contended or stalled.",
 		}, []string{"kind", "outcome"}),
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "krake_repairs_total",
-			Help: "Repairs of objects, by result: reverted, recreated, noop (the API server writes it otherwise), refused or error.",
+			Help: "Repairs of objects, by result: reverted, recreated, noop (the API server stores another form), refused or error.",
 		}, []string{"kind", "result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "krake_repair_duration_seconds",
-			Help:    "Time from the event that told of a drift until the API server had accepted its repair.",
+			Help:    "Time from the event of a drift until the API server has accepted its repair.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -59,11 +59,11 @@ func NewMetrics() *Metrics {
 		}, []string{"reason"}),
 		acting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "krake_agent_acting",
-			Help: "1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.",
+			Help: "1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does.",
 		}, []string{"cluster"}),
-		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "krake_events_unwritten_total",
-			Help: "Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.",
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "krake_events_dropped_total",
+			Help: "Events of drifts that were not written, because of the limits: one per second for an Application, and five for all.",
 		}),
 		kinds: map[string]bool{},
 	}
@@ -73,9 +73,9 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Register has the metrics served.
+// Register registers the metrics.
 func (m *Metrics) Register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.unwritten} {
+	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.dropped} {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}
@@ -146,6 +146,8 @@ func results(outcome status.Outcome) (drift, repair string) {
 func unrepaired(reason string) (drift, repair string) {
 	known, _ := status.Of(reason)
 	switch {
+	case reason == status.ObserveMode:
+		return "observed", ""
 	case known.Wanted:
 		return strings.ToLower(reason), ""
 	case reason == status.Invalid:

@@ -25,7 +25,7 @@ import (
 
 var deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
 
-// exposed is a registry with all metrics of an agent to which something happened.
+// exposed returns a registry with all metrics of an agent after some events.
 func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -56,7 +56,7 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 	return registry
 }
 
-// scrape gives the lines of the metrics, without those of the histogram's buckets.
+// scrape returns the lines of the metrics, without those of the histogram's buckets.
 func scrape(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -73,7 +73,7 @@ func scrape(t *testing.T, registry *prometheus.Registry) string {
 	return kept.String()
 }
 
-// What is served, to the letter: alerts and dashboards of users depend on it.
+// The exact metrics: alerts and dashboards of users depend on them.
 func TestMetrics(t *testing.T) {
 	counts := NewMetrics()
 	service := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
@@ -83,7 +83,7 @@ func TestMetrics(t *testing.T) {
 		{Action: status.Reverted, Object: deployment, Took: 250 * time.Millisecond},
 		{Action: status.Reverted, Object: deployment, NoOp: true},
 		{Action: status.Recreated, Object: service, Took: 750 * time.Millisecond},
-		{Action: status.Detected, Object: service, Reason: "Observed"},
+		{Action: status.Detected, Object: service, Reason: "ObserveMode"},
 		{Action: status.Detected, Object: service, Reason: "Held"},
 		{Action: status.Detected, Object: service, Reason: "Contended"},
 		{Action: status.Detected, Object: service, Reason: "Invalid"},
@@ -94,7 +94,7 @@ func TestMetrics(t *testing.T) {
 	}
 	counts.CountRequest("repair")
 	counts.SetActing("local", true)
-	const want = `# HELP krake_agent_acting 1 where this replica acts: it has the Leases of its cluster on target and hub. Of each cluster, one does.
+	const want = `# HELP krake_agent_acting 1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does.
 # TYPE krake_agent_acting gauge
 krake_agent_acting{cluster="local"} 1
 # HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.
@@ -119,10 +119,10 @@ krake_applications{state="RUNNING"} 2
 krake_applications{state="TRANSLATING"} 0
 krake_applications{state="WAITING_FOR_CLEANING"} 0
 krake_applications{state="none"} 2
-# HELP krake_contended_objects Objects of which somebody else changes observed fields again and again.
+# HELP krake_contended_objects Objects whose observed fields another client changes again and again.
 # TYPE krake_contended_objects gauge
 krake_contended_objects 4
-# HELP krake_drifts_total Drifts of objects, by what became of them: reverted, recreated, observed, held, contended or stalled.
+# HELP krake_drifts_total Drifts of objects, by outcome: reverted, recreated, observed, held, contended or stalled.
 # TYPE krake_drifts_total counter
 krake_drifts_total{kind="Deployment.apps",outcome="reverted"} 2
 krake_drifts_total{kind="Service",outcome="contended"} 1
@@ -130,21 +130,21 @@ krake_drifts_total{kind="Service",outcome="held"} 1
 krake_drifts_total{kind="Service",outcome="observed"} 1
 krake_drifts_total{kind="Service",outcome="recreated"} 1
 krake_drifts_total{kind="Service",outcome="stalled"} 2
-# HELP krake_events_unwritten_total Events of drifts that were not written, because there were many: of an Application one in a second is, and five of all.
-# TYPE krake_events_unwritten_total counter
-krake_events_unwritten_total 0
-# HELP krake_observed_bytes Memory that is kept of the watched objects, estimated.
+# HELP krake_events_dropped_total Events of drifts that were not written, because of the limits: one per second for an Application, and five for all.
+# TYPE krake_events_dropped_total counter
+krake_events_dropped_total 0
+# HELP krake_observed_bytes Estimated memory for the watched objects.
 # TYPE krake_observed_bytes gauge
 krake_observed_bytes 1040
-# HELP krake_observed_objects Objects that are watched, by kind; none where another replica acts.
+# HELP krake_observed_objects Watched objects, by kind; none if another replica acts.
 # TYPE krake_observed_objects gauge
 krake_observed_objects{kind="services"} 2
 krake_observed_objects{kind="widgets.example.com"} 4
-# HELP krake_repair_duration_seconds Time from the event that told of a drift until the API server had accepted its repair.
+# HELP krake_repair_duration_seconds Time from the event of a drift until the API server has accepted its repair.
 # TYPE krake_repair_duration_seconds histogram
 krake_repair_duration_seconds_sum 1
 krake_repair_duration_seconds_count 2
-# HELP krake_repairs_total Repairs of objects, by result: reverted, recreated, noop (the API server writes it otherwise), refused or error.
+# HELP krake_repairs_total Repairs of objects, by result: reverted, recreated, noop (the API server stores another form), refused or error.
 # TYPE krake_repairs_total counter
 krake_repairs_total{kind="Deployment.apps",result="noop"} 1
 krake_repairs_total{kind="Deployment.apps",result="reverted"} 1
@@ -170,7 +170,7 @@ func TestMetricsLint(t *testing.T) {
 	}
 }
 
-// A label has no more values than are bounded, however many kinds come by.
+// The number of values of a label is bounded, however many kinds occur.
 func TestKindLabelsAreBounded(t *testing.T) {
 	counts := NewMetrics()
 	for i := range 2 * maxKindLabels {

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// Of the drifts of an Application that are dealt with, so many Events are written in a
-	// second, and so many more after a time without.
+	// The rate and the burst of Events about the drifts of one Application, in Events per
+	// second.
 	eventsOfOne, eventsOfOneAtOnce = 1, 50
-	// Of those of all Applications, so many are written in a second, and at once after a
-	// time without; the others wait, for so long at most.
+	// The rate and the burst of Events of all Applications. Further ones wait for at most
+	// this time.
 	eventsOfAll, eventsOfAllAtOnce = 5, 5
 	longestEventWait               = 20 * time.Second
-	// manyPaces is with how many Applications those are forgotten that were quiet.
+	// manyPaces is the number of Applications above which quiet ones are forgotten.
 	manyPaces = 1000
 )
 
-// pace bounds how many Events are written, and when. An Event costs the API server what a
-// repair does: in a storm of drifts they would be most of the load, and those that are
-// written at once are in the way of the repairs.
+// pace bounds how many Events are written, and when. An Event costs the API server as
+// much as a repair. In a storm of drifts, Events would be most of the load, and would
+// delay the repairs.
 type pace struct {
 	mu  sync.Mutex
 	all *rate.Limiter

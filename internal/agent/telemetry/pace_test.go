@@ -13,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// In a storm there are as many Events as the server can bear, one after the other; one
-// Application does not take those of the others; and afterwards all is as before.
+// In a storm, the rate of Events is limited to what the server can bear. An Application does
+// not use the share of others. Afterwards the former rate is available again.
 func TestPace(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := newPace()
@@ -52,7 +52,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// What is left out is counted; and what somebody has to do something about is always told.
+// Omitted Events are counted. Events that require an action of a user are always sent.
 func TestReportKeepsPace(t *testing.T) {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestReportKeepsPace(t *testing.T) {
 	}{
 		{status.Outcome{Action: status.Reverted}, true},
 		{status.Outcome{Action: status.Recreated}, true},
-		{status.Outcome{Action: status.Detected, Reason: "Observed"}, true},
+		{status.Outcome{Action: status.Detected, Reason: "ObserveMode"}, true},
 		{status.Outcome{Action: status.Detected, Reason: "Held"}, true},
 		{status.Outcome{Action: status.Detected, Reason: "Contended"}, false},
 		{status.Outcome{Action: status.Detected, Reason: "Invalid"}, false},
@@ -88,7 +88,7 @@ func TestReportKeepsPace(t *testing.T) {
 		if got := len(hub.events); (got < many) != c.paced || got < eventsOfOneAtOnce || got != len(target.events) {
 			t.Errorf("%s %s: %d of %d are told on the hub, and %d on the target", c.outcome.Action, c.outcome.Reason, got, many, len(target.events))
 		}
-		want := fmt.Sprintf("krake_events_unwritten_total %d\n", 2*many-len(hub.events)-len(target.events))
+		want := fmt.Sprintf("krake_events_dropped_total %d\n", 2*many-len(hub.events)-len(target.events))
 		if text := scrape(t, exposed(t, counts)); !strings.Contains(text, want) {
 			t.Errorf("%s %s: there is no %s", c.outcome.Action, c.outcome.Reason, want)
 		}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// Recorders write Events to hub and target. They block no caller: a server that does not
-// answer misses some.
+// Recorders write Events to hub and target. They never block a caller, so a server that does
+// not answer misses some Events.
 type Recorders struct {
 	Hub, Target events.EventRecorder
 

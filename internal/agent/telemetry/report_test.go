@@ -20,13 +20,13 @@ import (
 
 var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
 
-// told is an Event as it was recorded.
+// told is a recorded Event.
 type told struct {
 	Regarding, Related corev1.ObjectReference
 	Text               string
 }
 
-// recorder keeps what it is told.
+// recorder records Events.
 type recorder struct{ events []told }
 
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, _, _ string, arguments ...any) {
@@ -40,8 +40,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	r.events = append(r.events, event)
 }
 
-// report gives the Events of an outcome: first those on the hub, then those on the
-// target.
+// report returns the Events of an outcome: first those on the hub, then those on the target.
 func report(outcome status.Outcome) []told {
 	app := &application.Application{NamespacedName: appName, UID: "1"}
 	var hub, target recorder
@@ -49,8 +48,8 @@ func report(outcome status.Outcome) []told {
 	return append(hub.events, target.events...)
 }
 
-// People are told what was done; what should not have been necessary, or could
-// not be done, is a warning.
+// Events report each action. An action that should not have been necessary, or that was not
+// possible, is a warning.
 func TestReport(t *testing.T) {
 	object := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
 	for action, want := range map[status.Action]string{
@@ -74,8 +73,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// There is one at the Application, on the hub, and one at the object, on the
-// target, each of which names the other.
+// Each action has an Event at the Application, on the hub, and one at the object, on the
+// target. Each names the other object.
 func TestReportOnBoth(t *testing.T) {
 	deployment := status.Outcome{
 		Action: status.Reverted,

@@ -12,8 +12,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Somebody opens connections, many at a time, and goes on with none of them: who comes
-// from elsewhere is served all the same.
+// A client opens many connections at a time without completing a handshake. Clients from other
+// addresses are still served.
 func TestHandshakesTakeTurns(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.TLS = &tls.Config{GetConfigForClient: NewHandshakes().Begin, MinVersion: tls.VersionTLS13}
@@ -21,7 +21,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 
-	// Were they all one sender's, who comes last would wait for longer than turnWait.
+	// If all came from one sender, the last client would wait longer than turnWait.
 	const idle = handshakesAtOnce * int(2*turnWait/handshakeTime)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for range idle {
@@ -30,8 +30,8 @@ func TestHandshakesTakeTurns(t *testing.T) {
 			t.Skipf("this system has one address of its own, so that senders cannot be told apart: %v", err)
 		}
 		t.Cleanup(func() { _ = connection.Close() })
-		go func() { // what is answered is never read
-			_ = tls.Client(mute{connection}, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) //nolint:gosec // nobody is trusted
+		go func() { // the answers are never read
+			_ = tls.Client(mute{connection}, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()) //nolint:gosec // the test does not verify the server
 		}()
 	}
 	<-time.After(handshakeTime / 2) // they wait for their turns
@@ -46,7 +46,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// mute is a connection of which nothing is read.
+// mute is a connection without reads.
 type mute struct{ net.Conn }
 
 func (mute) Read([]byte) (int, error) { select {} }

@@ -38,8 +38,8 @@ type lane struct{ held, working *turns }
 
 func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
 
-// NewLanes returns a handler that passes reviews on to the next one in their turn, and
-// refuses those that are too large, have no length, or wait too long.
+// NewLanes returns a handler that passes reviews to the next handler in their turn. It
+// refuses reviews that are too large, have no length, or wait too long.
 func NewLanes(next http.Handler, now func() time.Time) http.Handler {
 	return &lanes{
 		next: next, now: now,

@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// serveLanes serves what is behind the lanes, over a connection of its own each.
+// serveLanes serves the handler behind the lanes, with a connection for each request.
 func serveLanes(t *testing.T, next http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(NewLanes(next, time.Now))
@@ -36,7 +36,7 @@ func send(ctx context.Context, t *testing.T, server *httptest.Server, body io.Re
 	return response.StatusCode
 }
 
-// What is too large, or does not say how large it is, is not read.
+// A body that is too large, or does not declare its length, is not read.
 func TestLanesRefuse(t *testing.T) {
 	server := serveLanes(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestLanesRefuse(t *testing.T) {
 	}
 }
 
-// Large reviews do not hold up usual ones, and no more of either are worked on
-// at once than there is memory for.
+// Large reviews do not delay usual ones. The number of reviews in work is limited by the
+// memory, for both.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -106,7 +106,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Who sends slowly is cut off, and nobody works on what has come.
+// A slow sender is disconnected, and the incomplete body is dropped.
 func TestLanesCutOff(t *testing.T) {
 	server := httptest.NewServer(NewLanes(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("half a review is worked on")

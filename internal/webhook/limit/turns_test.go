@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// One who asks often does not hold up one who asks once.
+// A client with many requests does not delay one with a single request.
 func TestTurnsOfSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := newTurns(1)
@@ -47,7 +47,7 @@ func TestTurnsOfSenders(t *testing.T) {
 	})
 }
 
-// No place is lost or made by those who give up, whenever they do.
+// Clients that give up at any time neither lose nor add places.
 func TestTurnsOfThoseWhoGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 3

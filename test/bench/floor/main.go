@@ -1,15 +1,14 @@
-// Floor is what the load bench compares with: the least that can end a drift. It
-// watches the objects of a set, and when one comes that is not as it should be it
-// sends one PATCH of the leaves that are not. It has no cache, no history, no
-// idea of whose an object is and no memory of what it has done.
+// Floor is the minimal repairer that the load bench compares with. It watches the
+// objects of a set. For an object with wrong leaves, it sends one PATCH of these
+// leaves. It has no cache, no history, no ownership of objects and no memory of its
+// repairs.
 //
 //	floor --kubeconfig FILE --kind configmap --set drift
 //	floor --kubeconfig FILE --kind configmap --set drift --poll 2s
 //	floor --kubeconfig FILE --kind deployment --set drift --only-decode
 //
-// With --poll it asks for each object by itself, as often as that, and watches
-// nothing. With --only-decode it decodes each event to an unstructured tree, and
-// does nothing.
+// With --poll it reads each object separately at that interval, and watches nothing.
+// With --only-decode it only decodes each event to an unstructured tree.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 	})
 }
 
-// Options are what the bench can choose.
+// Options are the options that the bench sets.
 type Options struct {
 	Kubeconfig, Kind, Set, Encoding string
 

@@ -21,7 +21,7 @@ import (
 const (
 	// manager is the field manager of all repairs.
 	manager = "floor"
-	// workers is how many repairs are under way at most.
+	// workers limits the concurrent repairs.
 	workers = 64
 )
 
@@ -32,8 +32,8 @@ type repairer struct {
 	selector string
 }
 
-// guard repairs what the watch shows. The watch begins with all objects, so that
-// one that drifted before is repaired, too.
+// guard repairs the objects that the watch shows. The watch begins with all objects, so
+// that an earlier drift is repaired, too.
 func (r repairer) guard(ctx context.Context) error {
 	repairs, ctx := errgroup.WithContext(ctx)
 	watching := func(options metav1.ListOptions) (watch.Interface, error) {
@@ -50,7 +50,7 @@ func (r repairer) guard(ctx context.Context) error {
 	return repairs.Wait()
 }
 
-// follow hands over each object that a watch shows, and watches anew when the API server
+// follow passes on each object of a watch, and opens a new watch when the API server
 // ends it.
 func (r repairer) follow(ctx context.Context, begin func(metav1.ListOptions) (watch.Interface, error), take func(runtime.Object)) error {
 	for {
@@ -96,7 +96,7 @@ func (r repairer) decode(ctx context.Context) error {
 	return r.follow(ctx, watching, func(runtime.Object) {})
 }
 
-// poll asks for each object by itself, each at a time of its own.
+// poll reads each object separately, at different times.
 func (r repairer) poll(ctx context.Context, config *rest.Config, every time.Duration) error {
 	listed, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 )
 
-// workers is how many Applications are compared at once: Argo CD's default is twenty.
+// workers is how many Applications are compared at once. Argo CD's default is twenty.
 const workers = 20
 
-// loop guards the objects of a set, by Applications.
+// loop guards the objects of a set, grouped in Applications.
 type loop struct {
 	options Options
 	kind    workload.Kind
@@ -32,8 +32,8 @@ type loop struct {
 	cache   cache.ClusterCache
 	queue   workqueue.TypedInterface[int]
 
-	// targets are the objects of each Application as they should be; of tells the
-	// Application of an object.
+	// targets are the desired objects of each Application; of has the Application of an
+	// object.
 	targets [][]*unstructured.Unstructured
 	of      map[kube.ResourceKey]int
 	write   kube.ResourceOperations
@@ -47,7 +47,7 @@ func newLoop(config *rest.Config, kind workload.Kind, options Options) *loop {
 	l.cache = cache.NewClusterCache(config,
 		cache.SetLogr(logr.Discard()), cache.SetKubectl(l.kubectl),
 		cache.SetPopulateResourceInfoHandler(func(object *unstructured.Unstructured, _ bool) (any, bool) {
-			return nil, object.GetLabels()[workload.SetLabel] == options.Set // Argo CD keeps what belongs to Applications
+			return nil, object.GetLabels()[workload.SetLabel] == options.Set // Argo CD caches the objects of Applications
 		}),
 	)
 	return l
@@ -89,8 +89,8 @@ func (l *loop) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// takeTargets makes the objects as they should be of those that there are, and
-// Applications of them by their names.
+// takeTargets copies the existing objects as desired ones, and groups them in
+// Applications by name.
 func (l *loop) takeTargets() {
 	found := l.cache.FindResources("", func(r *cache.Resource) bool {
 		return r.Resource != nil && r.Resource.GetLabels()[workload.SetLabel] == l.options.Set &&

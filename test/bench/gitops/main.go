@@ -1,7 +1,7 @@
-// Gitops is a loop over gitops-engine, the library that Argo CD is made of: its cache of
-// the cluster watches, its diff finds what has changed in the Application of the changed
-// object, and its apply, server-side, writes the whole object. Beside Argo CD itself it
-// leaves out all that Argo CD does around these three.
+// Gitops is a loop over gitops-engine, the library of Argo CD. The library's cache
+// watches the cluster. Its diff compares the Application of a changed object, and its
+// server-side apply writes the whole object. The loop leaves out everything else that
+// Argo CD does.
 //
 //	gitops --kubeconfig FILE --kind configmap --set drift
 package main
@@ -27,10 +27,10 @@ func main() {
 	})
 }
 
-// Options are what the bench can choose.
+// Options are the options that the bench sets.
 type Options struct {
 	Kubeconfig, Kind, Set string
-	// PerApplication is how many objects an Application has.
+	// PerApplication is the number of objects in an Application.
 	PerApplication int
 }
 

@@ -25,7 +25,8 @@ const (
 	eventCPU  = "contender's CPU us/event"
 )
 
-// idleScenario counts what our agent asks for while nothing happens, and what it uses.
+// idleScenario counts the agent's requests while nothing happens, and measures its
+// resources.
 func (w *world) idleScenario(ctx context.Context, s *set) error {
 	if err := w.become(ctx, ours, s); err != nil {
 		return err
@@ -46,15 +47,15 @@ func (w *world) idleScenario(ctx context.Context, s *set) error {
 		return err
 	}
 	about := fmt.Sprintf("idle, %s, %d objects, %d s", s.kind.Name, s.size, w.Seconds)
-	asked := requests.sum("") - requests.sum("other list") // the lists of metadata by which watches are checked
+	asked := requests.sum("") - requests.sum("other list") // the lists of metadata that check the watches
 	return w.report.measured(
 		figure{Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(asked), Bound: most(0), Note: requests.String()},
 		figure{Scenario: about, Name: "CPU", Value: 100 * used.cores(used.contender), Unit: "% of a core", Bound: most(0.2)},
 	)
 }
 
-// harmScenario compares how long the PATCHes of somebody take who has nothing to do with
-// any of it, with and without a contender.
+// harmScenario compares how long an unrelated client's PATCHes take, with and without a
+// contender.
 func (w *world) harmScenario(ctx context.Context, s *set) error {
 	const name = "innocent"
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -88,8 +89,8 @@ func (w *world) harmScenario(ctx context.Context, s *set) error {
 	})
 }
 
-// churnScenario compares what events cost that touch nothing observed with what it costs
-// to decode them.
+// churnScenario compares the cost of events that change no observed field with the cost
+// of decoding them.
 func (w *world) churnScenario(ctx context.Context, s *set) error {
 	about := comparison{Scenario: "churn", Base: decoder, Metric: eventCPU}
 	var total atomic.Int64
@@ -99,7 +100,7 @@ func (w *world) churnScenario(ctx context.Context, s *set) error {
 			return sample{}, err
 		}
 		err = program.Each(ctx, w.Churn, atOnce, func(ctx context.Context, i int) error {
-			// No two are equal: a write that changes nothing is no event.
+			// Each write differs, because a write that changes nothing causes no event.
 			patch := fmt.Appendf(nil, `{"status":{"collisionCount":%d}}`, total.Add(1))
 			_, err := w.clients.Typed.AppsV1().Deployments(s.namespace(i%s.size)).
 				Patch(ctx, s.object(i%s.size), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "churn"}, "status")
@@ -131,8 +132,8 @@ func (w *world) churnScenario(ctx context.Context, s *set) error {
 	})
 }
 
-// unrelatedScenario makes ConfigMaps of 256 KiB that are no business of our agent, and
-// looks how much it grows.
+// unrelatedScenario makes ConfigMaps of 256 KiB that are not the agent's, and measures
+// the growth of the agent.
 func (w *world) unrelatedScenario(ctx context.Context, s *set) error {
 	if err := w.become(ctx, ours, s); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (w *world) deepScenario(ctx context.Context, _ *set) error {
 	return w.small(ctx, "deep", &set{name: "deep", kind: workload.Custom(), perApplication: 4}, 20)
 }
 
-// small is drift in a small set, one at a time.
+// small measures drift in a small set, one object at a time.
 func (w *world) small(ctx context.Context, scenario string, s *set, size int) error {
 	if err := w.populate(ctx, s, size); err != nil {
 		return err
@@ -201,7 +202,7 @@ func (w *world) fleetScenario(ctx context.Context, _ *set) error {
 	if err := w.populate(ctx, s, w.Fleet); err != nil {
 		return err
 	}
-	// As it is in daily life: started long ago, with the Applications there.
+	// The agent starts with existing Applications, as in daily use.
 	if err := w.start(ctx, nothing, s); err != nil {
 		return err
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/krake-observer/krake-observer/test/program"
 )
 
-// counts are the requests of one user by what they are.
+// counts has the number of one user's requests by class.
 type counts map[string]int
 
-// asked is what one user has asked for.
+// asked has the requests of one user.
 type asked struct {
 	counts
 
-	// patching is how long the API server had to do with each PATCH of an object of the
-	// set, in milliseconds.
+	// patching is the API server's time for each PATCH of an object of the set, in
+	// milliseconds.
 	patching []float64
 }
 
-// classOf is what a request is, as "target patch", "hub patch" or "event". What is
-// about Leases, and the watches, is none.
+// classOf returns the class of a request, as "target patch", "hub patch" or "event".
+// Requests about Leases, and watches, have none.
 func classOf(r kit.Request, s *set) string {
 	switch {
 	case r.Object.Resource == "leases" || r.Verb == "watch":
@@ -38,7 +38,7 @@ func classOf(r kit.Request, s *set) string {
 	return strings.TrimSpace("other " + r.Verb + " " + r.Object.Resource)
 }
 
-// requests gives what a user has asked for since the mark.
+// requests returns the requests of a user since the mark.
 func (w *world) requests(from kit.Mark, user string, s *set) (asked, error) {
 	made, err := from.FindNaming([]string{user}, kit.By(user))
 	found := asked{counts: counts{}}
@@ -55,8 +55,8 @@ func (w *world) requests(from kit.Mark, user string, s *set) (asked, error) {
 	return found, err
 }
 
-// settle waits until a user asks for nothing more, or for ten seconds, and gives what it
-// has asked for since the mark.
+// settle waits until a user makes no more requests, or for ten seconds, and returns the
+// requests since the mark.
 func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) (asked, error) {
 	var before asked
 	for range 8 {
@@ -75,7 +75,7 @@ func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) 
 	return before, nil
 }
 
-// sum adds up the classes that begin so.
+// sum adds up the classes with this prefix.
 func (c counts) sum(prefix string) int {
 	sum := 0
 	for class, n := range c {
@@ -86,7 +86,7 @@ func (c counts) sum(prefix string) int {
 	return sum
 }
 
-// String gives "20 target patch, 3 event".
+// String returns "20 target patch, 3 event".
 func (c counts) String() string {
 	var texts []string
 	for _, class := range names(c) {
@@ -95,7 +95,7 @@ func (c counts) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// writes are the requests that ask for a change.
+// writes counts the requests that change something.
 func (c counts) writes() int {
 	sum := 0
 	for class, n := range c {

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// bound is what is demanded of our agent in a scenario.
+// bound is a requirement on the agent in a scenario.
 type bound struct {
 	scenario, metric string
-	// ratio is to the floor, value by itself; one of them is set.
+	// ratio limits the ratio to the floor, value the absolute value; one of them is
+	// set.
 	ratio, value float64
 	// least: it is a lower bound.
 	least bool
-	// concurrency is what it is about, 0 for all.
+	// concurrency is the concurrency that it applies to, 0 for all.
 	concurrency int
 }
 
@@ -31,8 +32,8 @@ func bounds() []bound {
 	}
 }
 
-// broken tells what is beyond its bound. A comparison of which no round counts says
-// nothing about time, but all about counts.
+// broken returns an error for exceeded bounds. If no round of a comparison counts, its
+// times prove nothing, but its counts do.
 func (r *report) broken() error {
 	failures := []error{r.wrong()}
 	for _, f := range append(slices.Clone(r.Figures), r.derived()...) {
@@ -69,8 +70,7 @@ func (b bound) check(c comparison) error {
 	return nil
 }
 
-// wrong tells of our agent's repairs that are not what they should be, in whatever round
-// and however fast.
+// wrong returns an error for wrong repairs by the agent, in any round.
 func (r *report) wrong() error {
 	var failures []error
 	for _, c := range r.Comparisons {

@@ -18,27 +18,26 @@ import (
 const (
 	// ours is cmd/agent, with the shipped rights.
 	ours = "ours"
-	// floor is test/bench/floor, with the API server's protobuf, floorJSON the same
-	// with JSON, poller the same with a GET of each object every two seconds.
+	// floor is test/bench/floor with the API server's protobuf, floorJSON the same with
+	// JSON. poller reads each object every two seconds instead.
 	floor     = "floor"
 	floorJSON = "floor-json"
 	poller    = "poller"
 	// gitops is test/bench/gitops.
 	gitops = "gitops"
-	// nothing guards nothing, decoder decodes the events to unstructured trees, and
-	// guards nothing.
+	// nothing guards nothing, decoder only decodes the events to unstructured trees.
 	nothing = "nothing"
 	decoder = "decoder"
 )
 
-// subjects are those that are measured beside the floor.
+// subjects are the contenders that are compared with the floor.
 func subjects() []string { return []string{ours, floorJSON, gitops, poller} }
 
-// has tells if a contender is to be measured.
+// has reports whether a contender is to be measured.
 func (w *world) has(contender string) bool { return slices.Contains(w.Contenders, contender) }
 
-// become has a contender guard the set, and nobody else, and returns when it does
-// and has come to rest.
+// become makes a contender the only one that guards the set, and returns when it is
+// idle.
 func (w *world) become(ctx context.Context, contender string, s *set) error {
 	if w.running == contender && (w.guarded == s || contender == ours || contender == nothing) {
 		return nil
@@ -57,7 +56,7 @@ func (w *world) become(ctx context.Context, contender string, s *set) error {
 	return w.quiet(ctx)
 }
 
-// start has nobody else guard, and starts a contender.
+// start stops every other contender, and starts this one.
 func (w *world) start(ctx context.Context, contender string, s *set) (err error) {
 	if err := w.stop(); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (w *world) stop() error {
 	return w.process.Stop()
 }
 
-// pid is that of whoever guards, 0 if nobody does.
+// pid returns the process of the running contender, 0 for none.
 func (w *world) pid() int {
 	switch w.running {
 	case nothing:
@@ -108,7 +107,7 @@ func (w *world) pid() int {
 	return w.process.PID()
 }
 
-// user is who the API server takes the contender for.
+// user returns the contender's user name at the API server.
 func user(contender string) string {
 	if contender == ours {
 		return oursUser
@@ -116,7 +115,7 @@ func user(contender string) string {
 	return contendersUser
 }
 
-// probe drifts an object until that is repaired.
+// probe drifts an object and waits until it is repaired.
 func (w *world) probe(ctx context.Context, s *set) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Minute, errors.New("a drift is not repaired"))
 	defer cancel()
@@ -136,7 +135,7 @@ func (w *world) probe(ctx context.Context, s *set) error {
 	}
 }
 
-// quiet waits until whoever guards has nothing more to do, which a poller always has.
+// quiet waits until the running contender has no more work, which a poller always has.
 func (w *world) quiet(ctx context.Context) error {
 	const (
 		step, enough, most = 500 * time.Millisecond, 4, 240

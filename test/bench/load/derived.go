@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// derived are figures that several comparisons give together: our agent beside the other
-// contenders, and with many objects beside few. They come from the best rounds, and are
-// worth what these are.
+// derived returns figures from several comparisons: the agent and the other contenders,
+// and many objects and few. They come from the best rounds, and are as reliable as
+// these.
 func (r *report) derived() []figure {
 	var figures []figure
 	few := map[string]comparison{}
@@ -34,8 +34,8 @@ func (r *report) derived() []figure {
 
 func floorOf(r round) float64 { return (r.Before.Values[p50] + r.After.Values[p50]) / 2 }
 
-// faster tells how many times as long another contender takes as our agent, each as it is
-// to the floors around it.
+// faster returns how many times as long as the agent another contender takes, each
+// relative to the floors around it.
 func (r *report) faster(other comparison, best round) []figure {
 	for _, c := range r.Comparisons {
 		if c.Scenario == "drift" && c.Contender == ours && c.Kind == other.Kind && c.Size == other.Size && c.Concurrency == 1 && len(c.Rounds) > 0 {
@@ -49,7 +49,7 @@ func (r *report) faster(other comparison, best round) []figure {
 	return nil
 }
 
-// least is how much faster our agent is to be than another contender.
+// least returns how much faster than another contender the agent must be.
 func least(than comparison) *float64 {
 	const size = 1000
 	switch {

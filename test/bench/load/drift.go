@@ -32,14 +32,14 @@ const (
 	resident      = "resident MiB"
 )
 
-// drifts is how many a measurement has with so many at once.
+// driftsAt returns the number of drifts in a measurement with this concurrency.
 func (w *world) driftsAt(concurrency int) int {
 	count := w.Drifts
 	if concurrency > 1 {
 		count *= 4
 	}
 	switch w.running {
-	case poller: // a second or more each, but all wait together
+	case poller: // a second or more for each, but they wait concurrently
 		return max(10, count/10)
 	case gitops:
 		return max(10, count/5)
@@ -47,13 +47,13 @@ func (w *world) driftsAt(concurrency int) int {
 	return count
 }
 
-// drift measures drifts, so many at once.
+// drift measures drifts with this concurrency.
 func (w *world) drift(ctx context.Context, s *set, concurrency int) (sample, error) {
 	d, err := w.newDrifter(ctx, s)
 	if err != nil {
 		return sample{}, err
 	}
-	// The first ones are not counted: connections are made.
+	// The first ones do not count, because they open connections.
 	if err := d.run(ctx, min(20, w.driftsAt(concurrency)), concurrency); err != nil {
 		return sample{}, err
 	}
@@ -64,7 +64,7 @@ func (w *world) drift(ctx context.Context, s *set, concurrency int) (sample, err
 	return w.measured(ctx, d, func() error { return d.run(ctx, w.driftsAt(concurrency), concurrency) })
 }
 
-// measured measures what a drifter does, and stops it.
+// measured measures while a drifter acts, and stops the drifter.
 func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sample, error) {
 	meter, err := w.meter()
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sam
 	if err != nil {
 		return sample{}, err
 	}
-	// What is written late belongs to it, a field that falls back as well.
+	// Late writes count, and so does a field that changes back.
 	requests, err := w.settle(ctx, meter.mark, user(w.running), d.set)
 	if err != nil {
 		return sample{}, err
@@ -113,7 +113,7 @@ func (w *world) measured(ctx context.Context, d *drifter, act func() error) (sam
 	return taken, nil
 }
 
-// sample is what the drifter itself has seen.
+// sample returns the drifter's own figures.
 func (d *drifter) sample(long time.Duration) sample {
 	var life, fromAnswer, patch []float64
 	for _, one := range d.closed {
@@ -131,8 +131,9 @@ func (d *drifter) sample(long time.Duration) sample {
 	}}
 }
 
-// driftScenario compares at each concurrency. Who is not ours is measured where it is
-// not hopeless: one at a time, and the loop over gitops-engine at 16 as well.
+// driftScenario compares at each concurrency. Contenders that would be far too slow are
+// measured at a lower one: one at a time, and the loop over gitops-engine at 16 as
+// well.
 func (w *world) driftScenario(ctx context.Context, s *set) error {
 	for _, concurrency := range w.Concurrency {
 		var contenders []string
@@ -153,8 +154,8 @@ func (w *world) driftScenario(ctx context.Context, s *set) error {
 	return nil
 }
 
-// stormScenario compares a storm with what the API server alone needs for as many
-// PATCHes: each object is drifted, and put back, by the bench itself.
+// stormScenario compares a storm with the API server's time for as many PATCHes, in
+// which the bench itself drifts and restores each object.
 func (w *world) stormScenario(ctx context.Context, s *set) error {
 	const concurrency = 64
 	about := comparison{Scenario: "storm", Concurrency: concurrency, Base: nothing, Metric: seconds}
@@ -171,7 +172,7 @@ func (w *world) stormScenario(ctx context.Context, s *set) error {
 	})
 }
 
-// bare drifts every object, and then puts every one back.
+// bare drifts every object, and then restores every one.
 func (d *drifter) bare(ctx context.Context, concurrency int) error {
 	begun := make([]*drift, d.set.size)
 	for _, act := range []func(context.Context, int) error{

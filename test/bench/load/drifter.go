@@ -20,12 +20,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/program"
 )
 
-// managers is how many managers the drifter goes by, so that none comes to fight over
-// a field.
+// managers is the number of field managers that the drifter uses, so that none seems to
+// fight over a field.
 const managers = 20
 
-// drifter changes fields of the objects of a set, one at a time of each object, and
-// sees by a watch when they are back.
+// drifter changes fields of the objects of a set, one at a time for each object, and
+// watches until they are restored.
 type drifter struct {
 	w        *world
 	set      *set
@@ -33,34 +33,34 @@ type drifter struct {
 	watching sync.WaitGroup
 	// end ends the watch.
 	end context.CancelFunc
-	// blind is closed when the watch has ended, and lack says why.
+	// blind is closed when the watch has ended, and lack is the reason.
 	blind chan struct{}
 	lack  error
 
-	// free are the objects that have no drift.
+	// free has the objects without a drift.
 	free chan int
 
 	mu     sync.Mutex
 	open   map[string]*drift
 	closed []*drift
-	// events counts what the watch has shown; relapsed are events with a field that is
-	// not as it should be though nobody had drifted it.
+	// events counts the events of the watch; relapsed counts those with a wrong field
+	// that the drifter had not changed.
 	events, relapsed, unrepaired int
 }
 
-// drift is one change and what became of it.
+// drift is one change with its outcome.
 type drift struct {
 	object      int
 	leaf, value string
-	// sent is when the PATCH was sent, answered when it was answered, seen when the
-	// watch showed it, back when the watch showed the right value again.
+	// sent is when the PATCH was sent, and answered when it was answered. seen is when
+	// the watch showed it, and back when the watch showed the right value again.
 	sent, answered, seen, back time.Time
-	// drifted and repaired are the object as it was then.
+	// drifted and repaired are the object at these times.
 	drifted, repaired runtime.Object
 	done              chan struct{}
 }
 
-// newDrifter begins to watch.
+// newDrifter starts the watch.
 func (w *world) newDrifter(ctx context.Context, s *set) (*drifter, error) {
 	now, err := w.metadata.Resource(s.kind.Resource).List(ctx, metav1.ListOptions{LabelSelector: s.selector(), Limit: 1})
 	if err != nil {
@@ -86,8 +86,8 @@ func (d *drifter) stop() {
 	d.watching.Wait()
 }
 
-// follow takes the events in. A watch that the API server ends, because the machine is too
-// busy for it, goes on where it was.
+// follow receives the events. If the API server ends the watch, because the machine is too
+// busy, it continues from the last version.
 func (d *drifter) follow(ctx context.Context, events watch.Interface, version string) {
 	defer close(d.blind)
 	for {
@@ -110,7 +110,7 @@ func (d *drifter) look(ctx context.Context, from string) (watch.Interface, error
 	return events, nil
 }
 
-// drain takes in what one watch shows, and gives how far it has come.
+// drain receives the events of one watch, and returns the last version.
 func (d *drifter) drain(events watch.Interface, version string) (string, error) {
 	defer events.Stop()
 	for event := range events.ResultChan() {
@@ -126,7 +126,7 @@ func (d *drifter) drain(events watch.Interface, version string) (string, error) 
 	return version, nil
 }
 
-// take takes an event in.
+// take handles an event.
 func (d *drifter) take(name string, object runtime.Object, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +152,8 @@ func (d *drifter) take(name string, object runtime.Object, now time.Time) {
 	}
 }
 
-// run makes so many drifts, some of them at once, and each of these the next one as
-// soon as the one before is repaired.
+// run makes this many drifts with this concurrency. Each lane makes the next one as
+// soon as the previous one is repaired.
 func (d *drifter) run(ctx context.Context, drifts, concurrency int) error {
 	var begun atomic.Int64
 	return program.Each(ctx, concurrency, concurrency, func(ctx context.Context, _ int) error {
@@ -166,7 +166,8 @@ func (d *drifter) run(ctx context.Context, drifts, concurrency int) error {
 	})
 }
 
-// storm drifts every object once, some at once, and waits for no repair but the last.
+// storm drifts every object once, with this concurrency, and waits only at the end for
+// the repairs.
 func (d *drifter) storm(ctx context.Context, concurrency int) error {
 	repairs := make(chan *drift, d.set.size)
 	err := program.Each(ctx, d.set.size, concurrency, func(ctx context.Context, _ int) error {
@@ -189,7 +190,7 @@ func (d *drifter) storm(ctx context.Context, concurrency int) error {
 	return nil
 }
 
-// beginAny makes a drift of an object that has none.
+// beginAny drifts an object that has no drift.
 func (d *drifter) beginAny(ctx context.Context) (*drift, error) {
 	select {
 	case <-ctx.Done():
@@ -219,7 +220,7 @@ func (d *drifter) one(ctx context.Context) error {
 	return err
 }
 
-// await waits for the repair of a drift, and reports false if the end comes before it.
+// await waits for the repair of a drift, and reports false if the end comes first.
 func (d *drifter) await(ctx context.Context, one *drift, end <-chan time.Time) (repaired bool, err error) {
 	select {
 	case <-ctx.Done():
@@ -240,8 +241,8 @@ func (d *drifter) keep(one *drift) {
 	d.closed = append(d.closed, one)
 }
 
-// begin makes a drift: of another leaf, and as another manager, than the last one of
-// the object. A leaf that nobody guards changes with it.
+// begin drifts an object: another leaf than the last time, with another manager. It
+// also changes a leaf that no contender guards.
 func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
 	s := d.set
 	times := s.drifted[i]
@@ -264,7 +265,7 @@ func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
 	return one, err
 }
 
-// revert ends a drift that nobody has repaired.
+// revert restores an object that was not repaired.
 func (d *drifter) revert(ctx context.Context, i int) error {
 	s := d.set
 	d.mu.Lock()
@@ -289,7 +290,7 @@ func (d *drifter) putBack(ctx context.Context, i int, leaves ...string) error {
 	return err
 }
 
-// strayed counts the repairs that changed something beside the drifted leaf.
+// strayed counts the repairs that changed more than the drifted leaf.
 func (d *drifter) strayed() (int, error) {
 	count := 0
 	for _, one := range d.closed {
@@ -308,7 +309,8 @@ func (d *drifter) strayed() (int, error) {
 	return count, nil
 }
 
-// compared is an object without the leaf, and without what each write changes.
+// compared returns an object without the leaf, and without the fields that each write
+// changes.
 func (d *drifter) compared(object runtime.Object, leaf string) (map[string]any, error) {
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object.DeepCopyObject())
 	if err != nil {

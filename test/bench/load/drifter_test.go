@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// guarded is an object of the set whose leaves are as they should be but for these.
+// guarded is an object of the set with right values except for these leaves.
 func guarded(name string, leaves map[string]string) *corev1.ConfigMap {
 	data := map[string]string{workload.Free: "free"}
 	for i := range workload.ConfigMaps().Leaves {
@@ -92,7 +92,7 @@ func TestStrayed(t *testing.T) {
 	}
 }
 
-// Who makes a manifest, and who asks what has drifted, agree about each kind.
+// The manifests and the search for drifted leaves agree for each kind.
 func TestKinds(t *testing.T) {
 	for name, kind := range workload.Kinds() {
 		patch, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
@@ -112,7 +112,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// liveOf is an object as a client decodes it.
+// liveOf returns an object as a client decodes it.
 func liveOf(t *testing.T, kind workload.Kind, manifest map[string]any) runtime.Object {
 	t.Helper()
 	text, err := json.Marshal(manifest)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// percentile gives the value below which that part of them lies; between two, what
-// is between them.
+// percentile returns the value below which this part of the values lies, and
+// interpolates.
 func percentile(values []float64, percent float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// flagged are the options of a command line.
+// flagged parses the options of a command line.
 func flagged(t *testing.T, arguments ...string) Options {
 	t.Helper()
 	var o Options
@@ -27,9 +27,8 @@ func flagged(t *testing.T, arguments ...string) Options {
 	return o
 }
 
-// The smallest size of the main scenario, on a real API server: whatever the machine does
-// meanwhile, each drift is repaired by one request and is two events, and nothing else
-// changes.
+// The smallest size of the main scenario, on a real API server: on any machine, each
+// drift is repaired by one request and causes two events, and nothing else changes.
 func TestQuick(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "load.json")
 	plots := t.TempDir()
@@ -80,7 +79,8 @@ func valued(metric string, value, foreign float64) sample {
 	return sample{Values: map[string]float64{metric: value}, Foreign: foreign}
 }
 
-// A ratio counts if the machine was the same before and after, and nobody else's.
+// A ratio counts only if the machine was the same before and after, and had no other
+// load.
 func TestNewRound(t *testing.T) {
 	for _, c := range []struct {
 		why                               string
@@ -101,7 +101,7 @@ func TestNewRound(t *testing.T) {
 	}
 }
 
-// The best of those that count, even if one that does not is better.
+// best returns the best round that counts, even if one that does not count is better.
 func TestBest(t *testing.T) {
 	rounds := []round{{Ratio: 1.0, Discarded: []string{"noise"}}, {Ratio: 1.4}, {Ratio: 1.2}}
 	best, counts := comparison{Rounds: rounds}.best()
@@ -190,7 +190,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// What several comparisons give together.
+// These figures come from several comparisons.
 func TestDerived(t *testing.T) {
 	compared := func(contender string, size int, before, value float64) comparison {
 		return comparison{
@@ -227,7 +227,8 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// What was not measured is not in the file, which has no way to say so.
+// A value that was not measured is left out of the file, because JSON cannot express
+// it.
 func TestSampleWithoutValue(t *testing.T) {
 	text, err := json.Marshal(valued(p50, math.NaN(), 0.5))
 	if err != nil || string(text) != `{"contender":"","values":{},"foreignCores":0.5}` {
@@ -251,7 +252,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Each scenario has its place in the order.
+// Each scenario has a place in the order.
 func TestOrder(t *testing.T) {
 	if diff := cmp.Diff(names(scenarios()), slices.Sorted(slices.Values(order()))); diff != "" {
 		t.Errorf("(-scenarios +order):\n%s", diff)

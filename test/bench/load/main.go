@@ -1,14 +1,13 @@
-// Load measures drift and repair under load, with other ways to do the same beside
-// ours, on a real API server that it starts for it and stops again:
+// Load measures drift and repair under load, for our agent and for other programs. It starts and stops a real
+// API server for that:
 //
 //	make bench
 //	make bench ARGS="--quick"
 //	make bench ARGS="--scenarios drift,storm --sizes 100,1000 --rounds 5 --json load.json --plots docs/load"
 //
-// It is a black box: it changes a field as another field manager, and sees by a
-// watch of its own when the field is back. Requests are counted from the API
-// server's audit log, CPU and memory by the kernel. docs/load.md says what is
-// measured, and how a ratio counts.
+// The bench treats each program as a black box: it changes a field as another field manager, and watches
+// until the field is restored. It counts requests in the API server's audit log, and reads CPU and memory
+// from the kernel. docs/load.md describes the measurements, and which ratios count.
 package main
 
 import (

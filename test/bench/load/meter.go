@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
-// meter measures what processes use for a while.
+// meter measures the resources that processes use.
 type meter struct {
 	w     *world
 	began time.Time
@@ -22,14 +22,14 @@ type meter struct {
 	before  map[int]time.Duration
 }
 
-// used is what was used: by the contender, by the API server with etcd, and by whoever
-// is no process of ours.
+// used is the CPU time that was used: by the contender, by the API server with etcd,
+// and by foreign processes.
 type used struct {
 	long                       time.Duration
 	contender, server, foreign time.Duration
 }
 
-// cores is how much of a processor a time is.
+// cores returns a CPU time as a number of cores.
 func (u used) cores(cpu time.Duration) float64 { return cpu.Seconds() / u.long.Seconds() }
 
 func (w *world) meter() (*meter, error) {
@@ -45,7 +45,7 @@ func (w *world) meter() (*meter, error) {
 	return m, err
 }
 
-// read tells what was used since the meter began.
+// read returns the resources used since the meter began.
 func (m *meter) read() (used, error) {
 	long := time.Since(m.began)
 	machine, err := usage.Machine()
@@ -72,8 +72,8 @@ func (m *meter) read() (used, error) {
 	return u, nil
 }
 
-// processes are how much CPU our processes have used that run, this one, and as number 0
-// those that it has started and that have ended.
+// processes returns the CPU time of our running processes and of this one. Number 0 is
+// the time of child processes that have ended.
 func (w *world) processes() (map[int]time.Duration, error) {
 	pids := []int{os.Getpid()}
 	for _, process := range w.cluster.Processes() {
@@ -90,7 +90,7 @@ func (w *world) processes() (map[int]time.Duration, error) {
 	all := map[int]time.Duration{0: time.Duration(ended.Utime.Nano() + ended.Stime.Nano())}
 	for _, pid := range pids {
 		one, err := usage.Of(pid)
-		if errors.Is(err, fs.ErrNotExist) { // it has just ended
+		if errors.Is(err, fs.ErrNotExist) { // the process has just ended
 			continue
 		}
 		if err != nil {

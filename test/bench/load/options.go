@@ -6,33 +6,40 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 )
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Scenarios, Kinds, Contenders []string
-	// Sizes are how many objects there are, Concurrency how many drift at once.
+	// Sizes has the numbers of objects, Concurrency the numbers of concurrent drifts.
 	Sizes, Concurrency []int
-	// PerApplication is how many objects an Application has.
+	// PerApplication is the number of objects in an Application.
 	PerApplication int
 	Rounds, Drifts int
-	// Fleet is how many Applications of three objects the scenario fleet has.
+	// Fleet is the number of Applications of three objects in the scenario fleet.
 	Fleet int
-	// Churn is how many updates of a status the scenario churn makes.
+	// Rollout is the number of Applications that roll out in the scenario rollout.
+	Rollout int
+	// Churn is the number of status updates in the scenario churn.
 	Churn int
-	// Unrelated is how many ConfigMaps of 256 KiB the scenario unrelated makes.
+	// Unrelated is the number of ConfigMaps of 256 KiB in the scenario unrelated.
 	Unrelated int
-	// Seconds are how long nothing happens in idle, and one drift a second in fleet.
+	// Seconds is the duration of idle, and of fleet with its one drift a second. It limits
+	// a rollout.
 	Seconds int
-	Quick   bool
-	Strict  bool
+	// Delay is the time by which a proxy delays each request of a contender; 0: there is no
+	// proxy.
+	Delay  time.Duration
+	Quick  bool
+	Strict bool
 
 	JSON, Markdown, Plots, Profile string
-	// From is a file of --json that takes the place of measuring.
+	// From is a file of --json that replaces the measurement.
 	From string
 
 	flags *pflag.FlagSet
@@ -49,9 +56,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Rounds, "rounds", 3, "how often each pair is measured")
 	flags.IntVar(&o.Drifts, "drifts", 300, "how many drifts one measurement has, one at a time; more where there are several at once")
 	flags.IntVar(&o.Fleet, "fleet", 3000, "how many Applications of three objects the scenario fleet has")
+	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")
 	flags.IntVar(&o.Churn, "churn", 10000, "how many updates of a status the scenario churn makes")
 	flags.IntVar(&o.Unrelated, "unrelated", 200, "how many ConfigMaps of 256 KiB the scenario unrelated makes")
 	flags.IntVar(&o.Seconds, "seconds", 300, "for how long nothing happens in the scenario idle, and one drift a second in fleet")
+	flags.DurationVar(&o.Delay, "delay", 0, "by how much a proxy delays each request of a contender, as a control plane of several machines does; 0: no proxy")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	flags.BoolVar(&o.Strict, "strict", false, "end with an error if a figure is beyond its bound")
 	flags.StringVar(&o.JSON, "json", "", "file that all figures are written to, as JSON")
@@ -62,8 +71,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.flags = flags
 }
 
-// Complete makes what --quick says of what was not given, and tells what cannot be
-// used.
+// Complete applies --quick to the options that were not given, and returns an error for
+// unusable ones.
 func (o *Options) Complete() error {
 	if o.Quick {
 		o.shrink()
@@ -74,7 +83,7 @@ func (o *Options) Complete() error {
 		known("--contenders", o.Contenders, subjects()),
 	}
 	for flag, value := range map[string]int{
-		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--fleet": o.Fleet,
+		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--fleet": o.Fleet, "--rollout": o.Rollout,
 		"--churn": o.Churn, "--unrelated": o.Unrelated, "--seconds": o.Seconds,
 	} {
 		if value < 1 {
@@ -93,12 +102,13 @@ func (o *Options) Complete() error {
 	return errors.Join(failures...)
 }
 
-// shrink makes everything small but for what was asked for by a flag.
+// shrink makes every option small that no flag has set.
 func (o *Options) shrink() {
 	small := map[string]func(){
 		"sizes": func() { o.Sizes = []int{20, 40} }, "concurrency": func() { o.Concurrency = []int{1, 8} },
 		"rounds": func() { o.Rounds = 1 }, "drifts": func() { o.Drifts = 20 }, "fleet": func() { o.Fleet = 20 },
-		"churn": func() { o.Churn = 100 }, "unrelated": func() { o.Unrelated = 4 }, "seconds": func() { o.Seconds = 5 },
+		"rollout": func() { o.Rollout = 2 },
+		"churn":   func() { o.Churn = 100 }, "unrelated": func() { o.Unrelated = 4 }, "seconds": func() { o.Seconds = 5 },
 	}
 	for name, set := range small {
 		if o.flags == nil || !o.flags.Changed(name) {
@@ -107,7 +117,7 @@ func (o *Options) shrink() {
 	}
 }
 
-// known fails for words that are none of those.
+// known returns an error for words that are not in all.
 func known(flag string, words, all []string) error {
 	var failures []error
 	for _, word := range words {
@@ -118,5 +128,5 @@ func known(flag string, words, all []string) error {
 	return errors.Join(failures...)
 }
 
-// names are the sorted keys.
+// names returns the sorted keys.
 func names[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// mostApart is how much the two of the floor may differ, mostForeign how much of a
-	// processor may be somebody else's, for a round to count.
+	// mostApart is the largest difference between the two floor measurements of a round
+	// that counts. mostForeign is its largest foreign load, in cores.
 	mostApart   = 0.25
 	mostForeign = 0.20
 )
 
-// sample is one measurement of one contender. Values have their names with the unit.
+// sample is one measurement of one contender. The names of the values have the units.
 type sample struct {
 	Contender string             `json:"contender"`
 	Values    map[string]float64 `json:"values"`
-	// Foreign is how much of a processor was somebody else's.
+	// Foreign is the load of other processes, in cores.
 	Foreign float64 `json:"foreignCores"`
 }
 
-// round is a contender between two of the floor.
+// round is a contender's measurement between two of the floor.
 type round struct {
 	Before    sample   `json:"before"`
 	Subject   sample   `json:"subject"`
 	After     sample   `json:"after"`
 	Discarded []string `json:"discarded,omitempty"`
-	// Ratio is the subject's deciding value to the mean of the floor's.
+	// Ratio is the ratio of the subject's deciding value to the mean of the floor's.
 	Ratio float64 `json:"ratio"`
 }
 
-// comparison is all rounds of a contender in a scenario.
+// comparison has all rounds of a contender in a scenario.
 type comparison struct {
 	Scenario    string  `json:"scenario"`
 	Kind        string  `json:"kind"`
@@ -60,13 +60,13 @@ func newRound(before, subject, after sample, metric string) round {
 	return r
 }
 
-// of is a value of the round to the mean of those of the floor.
+// of returns the ratio of a value of the round to the floor's mean.
 func (r round) of(metric string) float64 {
 	return r.Subject.Values[metric] / ((r.Before.Values[metric] + r.After.Values[metric]) / 2)
 }
 
-// best is the round with the best ratio of those that count, or, if none does, of
-// all; counts tells which.
+// best returns the round with the best ratio of those that count or, if none counts, of
+// all. counts reports which.
 func (c comparison) best() (best round, counts bool) {
 	kept := slices.DeleteFunc(slices.Clone(c.Rounds), func(r round) bool { return len(r.Discarded) > 0 })
 	counts = len(kept) > 0
@@ -85,8 +85,8 @@ func (c comparison) best() (best round, counts bool) {
 	return slices.MinFunc(kept, order), counts
 }
 
-// paired measures each contender between two measurements of the base, in each
-// round. Two that follow each other share the one between them.
+// paired measures each contender between two measurements of the base, in each round.
+// Consecutive contenders share a base measurement.
 func (w *world) paired(ctx context.Context, about comparison, s *set, contenders []string, measure func(context.Context) (sample, error)) error {
 	about.Kind, about.Size = s.kind.Name, s.size
 	compared := make([]comparison, len(contenders))
@@ -131,7 +131,7 @@ func (w *world) paired(ctx context.Context, about comparison, s *set, contenders
 	return w.report.compared(compared...)
 }
 
-// String gives "drift, configmap, 1,000 objects, 16 at once".
+// String returns "drift, configmap, 1,000 objects, 16 at once".
 func (c comparison) String() string {
 	words := []string{c.Scenario}
 	if c.Kind != "" {

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// chart has bars in groups, on a logarithmic scale: contenders are decades apart.
+// chart has bars in groups, on a logarithmic scale, because contenders differ by powers
+// of ten.
 type chart struct {
 	title, unit string
 	groups      []string
 	series      []series
 }
 
-// series are the bars of one contender, one for each group; NaN is none.
+// series are the bars of one contender, one for each group; NaN means no bar.
 type series struct {
 	name   string
 	values []float64
@@ -49,8 +50,8 @@ func concurrencyOf(c comparison) string {
 	return fmt.Sprintf("%d of %d %ss", c.Concurrency, c.Size, c.Kind)
 }
 
-// chart takes the drift comparisons that are chosen: a group for each name, in it the
-// floor and each contender, by their best round.
+// chart charts the chosen drift comparisons: a group for each name, with the floor and
+// each contender, by their best round.
 func (r *report) chart(title, metric string, chosen func(comparison) bool, group func(comparison) string) chart {
 	made := chart{title: title, unit: metric}
 	place := map[string]int{}
@@ -92,11 +93,11 @@ func (r *report) chart(title, metric string, chosen func(comparison) bool, group
 	return made
 }
 
-// svg draws it.
+// svg draws the chart.
 func (c chart) svg() string {
 	const (
 		bar, gap, left, top, height = 22, 26, 60, 50, 260
-		name                        = 116 // what the name of a group takes
+		name                        = 116 // the width of a group's name
 		colours                     = "#8a8f98 #1f6feb #d29922 #cf222e #8250df"
 	)
 	palette := strings.Fields(colours)
@@ -135,12 +136,12 @@ func (c chart) svg() string {
 	return b.String()
 }
 
-// bounds are the powers of ten around all values.
+// bounds returns the powers of ten around all values.
 func (c chart) bounds() (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, s := range c.series {
 		for _, value := range s.values {
-			if value > 0 { // neither none nor nothing
+			if value > 0 { // neither NaN nor zero
 				low, high = min(low, value), max(high, value)
 			}
 		}

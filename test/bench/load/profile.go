@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// profiled profiles our agent while something is measured, if that is wanted and it is
-// the one that guards. The profiles are named after what is measured; of several rounds
-// the last one's stay.
+// profiled profiles our agent during a measurement, if that is requested and the agent
+// is the contender. The profiles are named after the measurement; of several rounds,
+// the last one's remain.
 func (w *world) profiled(name string, measure func() (sample, error)) (sample, error) {
 	if w.Profile == "" || w.running != ours {
 		return measure()
@@ -26,8 +26,8 @@ func (w *world) profiled(name string, measure func() (sample, error)) (sample, e
 	return taken, errors.Join(err, w.signal(), w.keepProfiles(name))
 }
 
-// serverProfiled profiles the API server's processor for serverSeconds while something is
-// measured, if that is wanted, whoever guards.
+// serverProfiled profiles the API server's CPU for serverSeconds during a measurement, if
+// that is requested, with any contender.
 func (w *world) serverProfiled(ctx context.Context, name string, measure func() (sample, error)) (sample, error) {
 	if w.Profile == "" {
 		return measure()
@@ -38,11 +38,11 @@ func (w *world) serverProfiled(ctx context.Context, name string, measure func() 
 	return taken, errors.Join(err, <-server)
 }
 
-// serverSeconds is for how long the API server is profiled: no measurement that
-// says much of it is shorter.
+// serverSeconds is the duration of the API server's profile: no relevant measurement is
+// shorter.
 const serverSeconds = 2
 
-// profileServer writes a profile of the API server's processor to a file.
+// profileServer writes a CPU profile of the API server to a file.
 func (w *world) profileServer(ctx context.Context, name string) error {
 	profile, err := w.clients.Typed.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").
 		Param("seconds", strconv.Itoa(serverSeconds)).DoRaw(ctx)
@@ -52,7 +52,7 @@ func (w *world) profileServer(ctx context.Context, name string) error {
 	return os.WriteFile(filepath.Join(w.Profile, name), profile, 0o600)
 }
 
-// signal has test/profiled begin, or end.
+// signal makes test/profiled begin, or end.
 func (w *world) signal() error {
 	if err := syscall.Kill(w.pid(), syscall.SIGUSR1); err != nil {
 		return fmt.Errorf("profile the agent: %w", err)
@@ -60,7 +60,7 @@ func (w *world) signal() error {
 	return nil
 }
 
-// keepProfiles waits until the profiles are written, and names them.
+// keepProfiles waits until the profiles are written, and renames them.
 func (w *world) keepProfiles(name string) error {
 	const tries, step = 100, 100 * time.Millisecond
 	for _, what := range []string{"cpu.pprof", "heap.pprof"} {

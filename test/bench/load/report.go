@@ -18,13 +18,13 @@ type figure struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"`
-	// Bound is how much it may be, Least how much it is to be; nil if nothing is demanded.
+	// Bound is the limit: Least makes it a lower one. nil means no requirement.
 	Bound *float64 `json:"bound,omitempty"`
 	Least *float64 `json:"least,omitempty"`
 	Note  string   `json:"note,omitempty"`
 }
 
-// report is all that was measured.
+// report has all measurements.
 type report struct {
 	Began       time.Time    `json:"began"`
 	Processors  int          `json:"processors"`
@@ -36,7 +36,7 @@ type report struct {
 	json string
 }
 
-// compared takes comparisons in, and prints each.
+// compared adds comparisons, and prints each.
 func (r *report) compared(more ...comparison) error {
 	for _, c := range more {
 		r.Comparisons = append(r.Comparisons, c)
@@ -45,7 +45,7 @@ func (r *report) compared(more ...comparison) error {
 	return r.save()
 }
 
-// measured takes figures in, and prints each.
+// measured adds figures, and prints each.
 func (r *report) measured(more ...figure) error {
 	for _, f := range more {
 		r.Figures = append(r.Figures, f)
@@ -54,7 +54,8 @@ func (r *report) measured(more ...figure) error {
 	return r.save()
 }
 
-// save writes the file anew with each piece: who stops the bench has what there is.
+// save writes the file after each measurement, so that an interrupted bench leaves its
+// results.
 func (r *report) save() error {
 	if r.json == "" {
 		return nil
@@ -66,7 +67,7 @@ func (r *report) save() error {
 	return os.WriteFile(r.json, append(text, '\n'), 0o644)
 }
 
-// MarshalJSON leaves out what could not be measured.
+// MarshalJSON omits values that could not be measured.
 func (s sample) MarshalJSON() ([]byte, error) {
 	type plain sample
 	clean := plain{Contender: s.Contender, Foreign: s.Foreign, Values: map[string]float64{}}
@@ -78,7 +79,7 @@ func (s sample) MarshalJSON() ([]byte, error) {
 	return json.Marshal(clean)
 }
 
-// most is a bound.
+// most returns a bound.
 func most(bound float64) *float64 { return &bound }
 
 func (f figure) text() string {
@@ -99,12 +100,13 @@ func (f figure) bound() string {
 	return ""
 }
 
-// isBroken tells if it is beyond what is demanded.
+// isBroken reports whether the figure exceeds its bound.
 func (f figure) isBroken() bool {
 	return f.Bound != nil && f.Value > *f.Bound || f.Least != nil && f.Value < *f.Least
 }
 
-// number gives three figures of a number, or all before the point.
+// number returns a number with three significant digits, or all digits before the
+// decimal point.
 func number(value float64) string {
 	switch size := math.Abs(value); {
 	case math.IsNaN(value):
@@ -119,7 +121,7 @@ func number(value float64) string {
 	return fmt.Sprintf("%.2g", value)
 }
 
-// write prints all rounds of a comparison, and what the best one says.
+// write prints all rounds of a comparison, and the result of the best one.
 func (c comparison) write(out io.Writer) {
 	fmt.Fprintf(out, "\n%s: %s beside %s\n\n", c, c.Contender, c.Base)
 	columns := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
@@ -135,7 +137,7 @@ func (c comparison) write(out io.Writer) {
 			fmt.Fprintf(columns, "| %d\t %s\t %s\t %.2f\t\n", n+1, s.Contender, strings.Join(cells, "\t "), s.Foreign)
 		}
 	}
-	_ = columns.Flush() // text for a person
+	_ = columns.Flush() // text for the terminal
 	for n, r := range c.Rounds {
 		verdict := "counts"
 		if len(r.Discarded) > 0 {
@@ -151,7 +153,7 @@ func (c comparison) write(out io.Writer) {
 	fmt.Fprintf(out, "%s: %s\n", word, number(best.Ratio))
 }
 
-// columns are the values that a table has of this scenario: those that there are.
+// columns returns the values that the table of this scenario has.
 func (c comparison) columns() []string {
 	all := []string{
 		p50, p90, p99, answered50, rate, seconds, latency50, latency99, eventsEach, requestsEach, hubWrites, eventWrites, strayed, relapsed, unrepaired,

@@ -12,10 +12,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/usage"
 )
 
-// list is how long a bare list of the objects takes, page by page, as JSON that is
-// decoded to unstructured trees: less nobody can do who has to look at each.
+// list measures a bare list of the objects, page by page, as JSON that is decoded to
+// unstructured trees. No contender that reads each object can be faster.
 func (w *world) list(ctx context.Context, s *set) (sample, error) {
-	const page = 500 // as client-go asks for
+	const page = 500 // as in client-go
 	meter, err := w.meter()
 	if err != nil {
 		return sample{}, err
@@ -38,8 +38,8 @@ func (w *world) list(ctx context.Context, s *set) (sample, error) {
 	return sample{Contender: "list", Foreign: used.cores(used.foreign), Values: map[string]float64{seconds: used.long.Seconds()}}, err
 }
 
-// restartScenario starts our agent again: once when nothing has changed, which must not
-// have it write; and once when some objects have, until the last of them is repaired.
+// restartScenario restarts our agent: once without changes, when it must not write, and
+// once after changes to some objects, until all are repaired.
 func (w *world) restartScenario(ctx context.Context, s *set) error {
 	if err := w.quietRestart(ctx, s); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (w *world) restartScenario(ctx context.Context, s *set) error {
 	return w.report.compared(about)
 }
 
-// driftedRestart is how long it takes from the start of the process until objects here
-// and there are repaired that were changed before.
+// driftedRestart measures the time from the start of the process until the objects that
+// changed before are repaired.
 func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
 	d, err := w.newDrifter(ctx, s)
 	if err != nil {
@@ -112,12 +112,12 @@ func (w *world) driftedRestart(ctx context.Context, s *set) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	// A process that has just started was not there when the meter began.
+	// The meter began before the process.
 	taken := sample{Contender: ours, Foreign: used.cores(used.foreign), Values: map[string]float64{seconds: last.Sub(started).Seconds()}}
 	return taken, w.quiet(ctx)
 }
 
-// quietRestart counts what a restart writes and looks at its memory.
+// quietRestart counts the writes of a restart, and measures its memory.
 func (w *world) quietRestart(ctx context.Context, s *set) error {
 	if err := w.start(ctx, nothing, s); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (w *world) quietRestart(ctx context.Context, s *set) error {
 	)
 }
 
-// memory is the most that our agent has had resident since it started, and the least of
-// some seconds from now: what is garbage is not what it needs.
+// memory returns the largest resident memory of our agent since its start, and the
+// smallest within the next seconds, because garbage does not count.
 func (w *world) memory(ctx context.Context) (peak, settled int64, err error) {
 	const seconds = 10
 	for range seconds {
@@ -168,7 +168,7 @@ func (w *world) memory(ctx context.Context) (peak, settled int64, err error) {
 	return peak, settled, err
 }
 
-// fresh is the memory of our agent when it has just started, and has come to rest.
+// fresh returns the memory of our agent when it has just started, and is idle.
 func (w *world) fresh(ctx context.Context, s *set) (int64, error) {
 	if err := w.start(ctx, ours, s); err != nil {
 		return 0, err
@@ -180,7 +180,7 @@ func (w *world) fresh(ctx context.Context, s *set) (int64, error) {
 	return settled, err
 }
 
-// base is the memory of an agent without Applications.
+// base measures the memory of an agent without Applications.
 func (w *world) base(ctx context.Context, s *set) error {
 	settled, err := w.fresh(ctx, s)
 	if err != nil {
@@ -189,8 +189,8 @@ func (w *world) base(ctx context.Context, s *set) error {
 	return w.report.measured(figure{Scenario: "memory", Name: "base: no Applications", Value: mebibytes(settled), Unit: "MiB", Bound: most(45)})
 }
 
-// memoryScenario looks at the memory of an agent that was just started, at each size. What
-// an object costs is told by the smallest and the largest.
+// memoryScenario measures the memory of an agent that has just started, at each size. The
+// smallest and the largest size determine the cost of an object.
 func (w *world) memoryScenario(ctx context.Context, s *set) error {
 	if err := w.start(ctx, nothing, s); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
-	// Only now: a profile of the heap is preceded by a collection.
+	// The profile comes last, because it begins with a garbage collection.
 	rest := func() (sample, error) { return sample{}, program.Pause(ctx, time.Second) }
 	if _, err := w.profiled(fmt.Sprintf("memory-%s-%d", s.kind.Name, s.size), rest); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 	w.settled[s.size] = settled
 	figures := []figure{{Scenario: "memory", Name: fmt.Sprintf("%d %ss", s.size, s.kind.Name), Value: mebibytes(settled), Unit: "MiB"}}
 	if least := w.Sizes[0]; s.size > least && w.settled[least] > 0 {
-		const enough = 5000 // of fewer it is the garbage that is seen
+		const enough = 5000 // with fewer objects, garbage dominates
 		each := float64(settled-w.settled[least]) / float64(s.size-least) / (1 << 10)
 		one := figure{
 			Scenario: "memory", Name: fmt.Sprintf("a %s, by %d beside %d", s.kind.Name, s.size, least), Value: each, Unit: "KiB",

@@ -13,11 +13,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 )
 
-// scenario is something that is measured: either with the many objects of each kind,
-// at each size or at the last alone, or in a cluster of its own.
+// scenario is a measurement: with the many objects of each kind, at each size or at the
+// last one, or in a separate cluster.
 type scenario struct {
 	everySize, lastSize, apart func(*world, context.Context, *set) error
-	// only is the kind that it takes, empty if any will do.
+	// only is the kind that it needs, empty for any.
 	only string
 }
 
@@ -32,15 +32,16 @@ func scenarios() map[string]scenario {
 		"churn":     {lastSize: (*world).churnScenario, only: "deployment"},
 		"unrelated": {lastSize: (*world).unrelatedScenario, only: "configmap"},
 		"fleet":     {apart: (*world).fleetScenario},
+		"rollout":   {apart: (*world).rolloutScenario},
 		"wide":      {apart: (*world).wideScenario},
 		"deep":      {apart: (*world).deepScenario},
 	}
 }
 
-// order is that in which scenarios of the same objects take place: what adds to the
-// cluster for good comes last.
+// order is the order of scenarios with the same objects: those that change the cluster
+// for good come last.
 func order() []string {
-	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "wide", "deep", "fleet"}
+	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "wide", "deep", "fleet", "rollout"}
 }
 
 func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
@@ -70,7 +71,7 @@ func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
 	return r.wrong()
 }
 
-// measure measures what was chosen.
+// measure runs the chosen scenarios.
 func measure(ctx context.Context, options Options, out, log io.Writer) (*report, error) {
 	r := &report{Began: time.Now(), Processors: runtime.NumCPU(), Command: os.Args[1:], out: out, json: options.JSON}
 	for _, name := range options.Kinds {
@@ -88,7 +89,7 @@ func measure(ctx context.Context, options Options, out, log io.Writer) (*report,
 	return r, nil
 }
 
-// runKind goes through the sizes in one cluster, which grows.
+// runKind measures all sizes in one growing cluster.
 func runKind(ctx context.Context, options Options, kind workload.Kind, r *report, log io.Writer) (err error) {
 	every := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.everySize })
 	last := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.lastSize })
@@ -127,13 +128,13 @@ func runKind(ctx context.Context, options Options, kind workload.Kind, r *report
 	return nil
 }
 
-// act is a scenario by its name.
+// act is a scenario with its name.
 type act struct {
 	name string
 	do   func(*world, context.Context, *set) error
 }
 
-// chosen are the scenarios of a kind that the user has chosen, in their order.
+// chosen returns the scenarios of a kind that the user has chosen, in order.
 func (o Options) chosen(kind string, part func(scenario) func(*world, context.Context, *set) error) []act {
 	var acts []act
 	for _, name := range order() {
@@ -162,8 +163,8 @@ func (w *world) perform(ctx context.Context, a act, s *set) error {
 	return nil
 }
 
-// populate has as many objects as there are to be, by Applications that our agent has
-// carried out, and tells how long that took.
+// populate creates objects up to this number, with Applications that our agent has
+// carried out, and reports how long that took.
 func (w *world) populate(ctx context.Context, s *set, size int) error {
 	before := s.size
 	if err := w.grow(ctx, s, size); err != nil {

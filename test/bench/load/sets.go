@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// namespaces is over how many the Applications are spread.
+	// namespaces is the number of namespaces with Applications.
 	namespaces = 10
-	// applicationPrefix tells Applications from the ConfigMaps that they have.
+	// applicationPrefix distinguishes Applications from the ConfigMaps in them.
 	applicationPrefix = "application-"
-	// atOnce is how many requests of the bench are under way while nothing is measured.
+	// atOnce is the number of concurrent requests of the bench outside of measurements.
 	atOnce = 16
 )
 
-// set are the guarded objects of a scenario, by tens or so in Applications.
+// set has the guarded objects of a scenario, about ten in each Application.
 type set struct {
 	name           string
 	kind           workload.Kind
 	perApplication int
 	size           int
-	// companions are a Service and a Deployment in each Application, which nobody drifts.
+	// companions: each Application also has a Service and a Deployment, which do not
+	// drift.
 	companions bool
-	// drifted is how often each was, so that no field is fought over.
+	// drifted counts the drifts of each object, so that no field is fought over.
 	drifted []int
 }
 
@@ -45,8 +46,8 @@ func (s *set) object(i int) string { return fmt.Sprintf("%s-%05d", s.name, i) }
 
 func (s *set) selector() string { return workload.SetLabel + "=" + s.name }
 
-// grow makes the Applications of as many more objects as there are to be. Nobody
-// carries them out yet.
+// grow creates the Applications of more objects, up to the size. No agent carries them
+// out yet.
 func (w *world) grow(ctx context.Context, s *set, size int) error {
 	if err := w.become(ctx, nothing, s); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (w *world) grow(ctx context.Context, s *set, size int) error {
 	})
 }
 
-// application is an Application as a user creates it.
+// application returns an Application as a user creates it.
 func (s *set) application(n int) (*corev1.ConfigMap, error) {
 	var documents []string
 	for i := n * s.perApplication; i < (n+1)*s.perApplication; i++ {
@@ -78,10 +79,14 @@ func (s *set) application(n int) (*corev1.ConfigMap, error) {
 	if s.companions {
 		documents = append(documents, strings.ReplaceAll(companions, "NAME", s.object(n)))
 	}
-	return kit.Application("", fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n), strings.Join(documents, "\n---\n")), nil
+	return kit.Application("", s.applicationName(n), strings.Join(documents, "\n---\n")), nil
 }
 
-// companions are what a small service has beside its ConfigMap.
+func (s *set) applicationName(n int) string {
+	return fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n)
+}
+
+// companions are the other objects of a small service.
 const companions = `apiVersion: v1
 kind: Service
 metadata: {name: NAME}
@@ -100,8 +105,8 @@ spec:
     spec: {containers: [{name: main, image: "registry.example.org/main:1.0.0"}]}
 `
 
-// carryOut has our agent carry out what there is, and gives how long it took from
-// its start until all objects were there.
+// carryOut lets our agent carry out the Applications, and returns the time from its
+// start until all objects existed.
 func (w *world) carryOut(ctx context.Context, s *set) (time.Duration, error) {
 	start := time.Now()
 	if err := w.start(ctx, ours, s); err != nil {
@@ -122,7 +127,7 @@ func (w *world) carryOut(ctx context.Context, s *set) (time.Duration, error) {
 	}
 }
 
-// count is how many objects of the set there are.
+// count returns the number of the set's objects.
 func (w *world) count(ctx context.Context, s *set) (int, error) {
 	options, sum := metav1.ListOptions{LabelSelector: s.selector(), Limit: 2000}, 0
 	for {

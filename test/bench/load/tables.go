@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// load reads what an earlier run has written.
+// load reads the results of an earlier run.
 func load(from string, out io.Writer) (*report, error) {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -22,7 +22,7 @@ func load(from string, out io.Writer) (*report, error) {
 	return r, nil
 }
 
-// tables writes everything as Markdown, a line for each comparison.
+// tables returns everything as Markdown, a line for each comparison.
 func (r *report) tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d processors, `%s`.\n", r.Began.Format("2006-01-02"), r.Processors, strings.Join(append([]string{"make bench"}, r.Command...), " "))
@@ -47,7 +47,7 @@ func (r *report) tables() string {
 }
 
 // writeComparisons writes the table of a scenario. The values are those of the best
-// round, the deciding ones those of all.
+// round; the deciding ones are those of all.
 func writeComparisons(b *strings.Builder, name string, all []comparison) {
 	shown := slices.DeleteFunc([]string{p99, serving50, eventsEach, requestsEach, cpuEach, serverCPUEach, resident, latency99}, func(metric string) bool {
 		return !slices.Contains(all[0].columns(), metric)
@@ -73,7 +73,7 @@ func writeComparisons(b *strings.Builder, name string, all []comparison) {
 	}
 }
 
-// rounds are the deciding values of all rounds.
+// rounds returns the deciding values of all rounds.
 func (c comparison) rounds() string {
 	var rounds []string
 	for _, r := range c.Rounds {
@@ -86,7 +86,7 @@ func (c comparison) rounds() string {
 	return c.Metric + ": " + strings.Join(rounds, "; ")
 }
 
-// verdict is the ratio of the best round, and whether it counts.
+// verdict returns the ratio of the best round, and whether it counts.
 func (c comparison) verdict() string {
 	best, counts := c.best()
 	if !counts {

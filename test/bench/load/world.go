@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/metadata"
@@ -16,14 +17,15 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// module is the one of the product, wherever it is.
+// module is the path of the product's module.
 const module = "github.com/krake-observer/krake-observer"
 
-// auditPolicy leaves the bodies out: requests are counted, not read.
+// auditPolicy omits the bodies: requests are only counted.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -31,15 +33,15 @@ rules:
 - level: Metadata
 `
 
-// contendersUser is whoever is no agent of ours: the ServiceAccount contender in
-// the namespace of the same name.
+// contendersUser is the user of all contenders except our agent: the ServiceAccount
+// contender in the namespace of the same name.
 const (
 	contenderAccount = "contender"
 	contendersUser   = "system:serviceaccount:" + contenderAccount + ":" + contenderAccount
 	oursUser         = "system:serviceaccount:krake-agents:local"
 )
 
-// world is a cluster in which the contenders take turns.
+// world is a cluster in which the contenders run in turn.
 type world struct {
 	Options
 
@@ -47,23 +49,25 @@ type world struct {
 	ours       *installation.Installation
 	clients    workload.Clients
 	metadata   metadata.Interface
-	programs   string // the folder with the contenders'
-	kubeconfig string // theirs
+	programs   string // the folder of the contenders' programs
+	kubeconfig string // of the contenders
 	report     *report
 	log        io.Writer
+	proxy      *proxy.Proxy // before the API server, nil without a delay
 
-	// running is who guards, and process what it is unless it is our agent.
+	// running is the contender that guards, and process is its process unless it is our
+	// agent.
 	running string
 	guarded *set
 	process *cluster.Process
-	// settled is the memory of our agent, by how many objects there are.
+	// settled is the memory of our agent, by the number of objects.
 	settled map[int]int64
 }
 
-// open starts a cluster with our webhook and agent, the agent being stopped.
+// open starts a cluster with our webhook and a stopped agent.
 func open(ctx context.Context, options Options, r *report, log io.Writer) (w *world, err error) {
-	// No controller answers a change of a Deployment: each event that is seen is that of
-	// a drift, of a repair, or of a contender that writes too much.
+	// No controller reacts to a change of a Deployment: each event is a drift, a repair,
+	// or an unnecessary write of a contender.
 	c, err := cluster.Start(ctx, cluster.Options{
 		Log: log, AuditPolicy: auditPolicy, ControllerArgs: []string{"--controllers", "*,-deployment-controller,-replicaset-controller"},
 	})
@@ -82,7 +86,7 @@ func open(ctx context.Context, options Options, r *report, log io.Writer) (w *wo
 	if w.metadata, err = metadata.NewForConfig(c.RESTConfig()); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{w.install, w.build, w.admit} {
+	for _, step := range []func(context.Context) error{w.delay, w.install, w.build, w.admit} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -90,17 +94,48 @@ func open(ctx context.Context, options Options, r *report, log io.Writer) (w *wo
 	return w, nil
 }
 
-func (w *world) close() error { return errors.Join(w.stop(), w.cluster.Stop()) }
+func (w *world) close() error {
+	err := w.stop()
+	if w.proxy != nil {
+		w.proxy.Close()
+	}
+	return errors.Join(err, w.cluster.Stop())
+}
+
+// delay starts the proxy that delays the requests of the contenders.
+func (w *world) delay(context.Context) (err error) {
+	if w.Delay == 0 {
+		return nil
+	}
+	if w.proxy, err = proxy.Start(w.cluster.RESTConfig()); err != nil {
+		return err
+	}
+	w.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
+		if call.Verb == "watch" {
+			return nil // it would end
+		}
+		return &proxy.Fault{Before: func() { time.Sleep(w.Delay) }}
+	})
+	return nil
+}
+
+// rewire has a kubeconfig file lead to the proxy, if there is one.
+func (w *world) rewire(kubeconfig string) error {
+	if w.proxy == nil {
+		return nil
+	}
+	return w.proxy.WriteKubeconfig(kubeconfig, kubeconfig)
+}
 
 func (w *world) install(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // it would only tell that it was not called
-	var options installation.Options
+	ctrl.SetLogger(logr.Discard()) // it would only warn that it was not called
+	options := installation.Options{Rewire: w.rewire}
 	if w.Profile != "" {
 		options.AgentProgram = "./test/profiled"
 		if w.Profile, err = filepath.Abs(w.Profile); err != nil {
 			return err
 		}
-		// Children have the environment of this program.
+		// Child processes inherit the environment.
 		if err := errors.Join(os.MkdirAll(w.Profile, 0o755), os.Setenv("KRAKE_PROFILES", w.Profile)); err != nil {
 			return err
 		}
@@ -131,8 +166,8 @@ func (w *world) build(ctx context.Context) error {
 	return nil
 }
 
-// admit makes the namespaces, and gives the contenders an account, which authenticates as
-// our agent's does, and all rights.
+// admit creates the namespaces, and an account with all rights for the contenders, which
+// authenticates as our agent's does.
 func (w *world) admit(ctx context.Context) error {
 	objects := contender
 	for i := range namespaces {
@@ -146,7 +181,10 @@ func (w *world) admit(ctx context.Context) error {
 		return fmt.Errorf("make the contenders' token: %w\n%s", err, token)
 	}
 	w.kubeconfig = filepath.Join(w.cluster.Dir(), "contender.kubeconfig")
-	return w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, strings.TrimSpace(token))
+	if err := w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, strings.TrimSpace(token)); err != nil {
+		return err
+	}
+	return w.rewire(w.kubeconfig)
 }
 
 const contender = `apiVersion: v1

@@ -1,6 +1,6 @@
-// Package workload has the objects that the load bench drifts and the contenders
-// guard. Every leaf of such an object is to be [Kept]: whoever guards it needs no
-// memory of it, which is what makes the smallest repairer as small as it can be.
+// Package workload has the objects that the load bench drifts and the contenders guard.
+// The desired value of every leaf is [Kept], so that a contender needs no memory of it.
+// This keeps the minimal repairer minimal.
 package workload
 
 import (
@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// SetLabel is on every guarded object, and says of which set it is.
+	// SetLabel is on every guarded object, and names its set.
 	SetLabel = "load.example.org/set"
-	// Kept is what each leaf is to be.
+	// Kept is the desired value of each leaf.
 	Kept = "kept"
-	// Free is a leaf that nobody guards.
+	// Free is a leaf that no contender guards.
 	Free = "free"
 )
 
-// Clients are the ways to an API server: Typed with the encoding that was asked
-// for, Dynamic with JSON.
+// Clients are two clients of an API server: Typed with the chosen encoding, Dynamic
+// with JSON.
 type Clients struct {
 	Typed   kubernetes.Interface
 	Dynamic dynamic.Interface
 }
 
-// NewClients makes both. What the configuration says of encodings is not asked.
+// NewClients makes both. It ignores the encodings of the configuration.
 func NewClients(config *rest.Config, protobuf bool) (Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a contender must not wait for its own client
@@ -54,15 +54,15 @@ func NewClients(config *rest.Config, protobuf bool) (Clients, error) {
 	return Clients{Typed: typed, Dynamic: json}, err
 }
 
-// Kind is what kind of object is guarded.
+// Kind is a kind of guarded objects.
 type Kind struct {
 	Name     string
 	Resource schema.GroupVersionResource
-	// Leaves is how many of the observed leaves are drifted. With those that are
-	// not, an object of the built-in kinds has twenty.
+	// Leaves is the number of observed leaves that drift. With the others, an object of
+	// the built-in kinds has twenty.
 	Leaves int
 
-	// Values are the leaves of a live object, with whatever is beside them.
+	// Values returns the leaves of a live object, and other values.
 	Values func(object runtime.Object) map[string]string
 	// Watch watches objects of this kind, Get reads one, and Write sends it a merge patch.
 	Watch func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error)
@@ -73,7 +73,7 @@ type Kind struct {
 	patch    func(values map[string]string) any
 }
 
-// Kinds are those that there are, by their names.
+// Kinds returns all kinds, by name.
 func Kinds() map[string]Kind {
 	kinds := map[string]Kind{}
 	for _, k := range []Kind{ConfigMaps(), Deployments(), Custom()} {
@@ -108,7 +108,7 @@ func ConfigMaps() Kind {
 	}
 }
 
-// Deployments of no Pods have their leaves in the annotations of the Pods' template.
+// Deployments have no Pods, and their leaves in the annotations of the Pod template.
 func Deployments() Kind {
 	inTemplate := func(leaves any) any {
 		return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": leaves}}}}
@@ -116,17 +116,7 @@ func Deployments() Kind {
 	return Kind{
 		Name: "deployment", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Leaves: 14,
 		manifest: func(leaves map[string]any) map[string]any {
-			labels := map[string]any{"app": "guarded"}
-			return map[string]any{
-				"apiVersion": "apps/v1", "kind": "Deployment",
-				"spec": map[string]any{
-					"replicas": 0, "selector": map[string]any{"matchLabels": labels},
-					"template": map[string]any{
-						"metadata": map[string]any{"labels": labels, "annotations": leaves},
-						"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example.org/main:1.0.0"}}},
-					},
-				},
-			}
+			return deploymentOf(leaves, 0, "registry.example.org/main:1.0.0")
 		},
 		Values: func(object runtime.Object) map[string]string {
 			if deployment, ok := object.(*appsv1.Deployment); ok {
@@ -147,7 +137,31 @@ func Deployments() Kind {
 	}
 }
 
-// Custom are resources of [Definition] of about 2,000 lines, most of which nobody guards.
+// Rolling has Deployments of three Pods whose image has this version.
+func Rolling(version int) Kind {
+	kind := Deployments()
+	kind.manifest = func(leaves map[string]any) map[string]any {
+		return deploymentOf(leaves, 3, fmt.Sprintf("registry.example.org/main:1.0.%d", version))
+	}
+	return kind
+}
+
+func deploymentOf(leaves map[string]any, replicas int, image string) map[string]any {
+	labels := map[string]any{"app": "guarded"}
+	return map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{
+			"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels, "annotations": leaves},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": image}}},
+			},
+		},
+	}
+}
+
+// Custom has resources of [Definition] with about 2,000 lines, most of which no contender
+// guards.
 func Custom() Kind {
 	resource := schema.GroupVersionResource{Group: "load.example.org", Version: "v1", Resource: "deeps"}
 	in := func(c Clients, namespace string) dynamic.ResourceInterface {
@@ -183,7 +197,7 @@ func Custom() Kind {
 	}
 }
 
-// Definition is that of the custom resources.
+// Definition returns the definition of the custom resources.
 func Definition() *unstructured.Unstructured {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -202,7 +216,7 @@ func Definition() *unstructured.Unstructured {
 	}}
 }
 
-// sections are nested as deep as those of definitions are: each of the hundred has
+// sections are nested as deeply as those of real definitions: each of the hundred has
 // twenty lines as YAML.
 func sections() map[string]any {
 	all := map[string]any{}
@@ -219,10 +233,10 @@ func sections() map[string]any {
 	return all
 }
 
-// Leaf is the name of a leaf.
+// Leaf returns the name of a leaf.
 func Leaf(i int) string { return fmt.Sprintf("leaf-%02d", i) }
 
-// Manifest is what a user writes of an object of the set.
+// Manifest returns a user's manifest of an object of the set.
 func (k Kind) Manifest(set, name string) map[string]any {
 	leaves := map[string]any{}
 	for i := range k.Leaves {
@@ -233,7 +247,7 @@ func (k Kind) Manifest(set, name string) map[string]any {
 	return manifest
 }
 
-// Drifted are the leaves that are not what they are to be, sorted.
+// Drifted returns the leaves with a wrong value, sorted.
 func (k Kind) Drifted(object runtime.Object) []string {
 	values := k.Values(object)
 	var found []string
@@ -245,10 +259,10 @@ func (k Kind) Drifted(object runtime.Object) []string {
 	return found
 }
 
-// Patch is a merge patch that sets leaves.
+// Patch returns a merge patch that sets leaves.
 func (k Kind) Patch(values map[string]string) ([]byte, error) { return json.Marshal(k.patch(values)) }
 
-// Repair is the merge patch that puts leaves back.
+// Repair returns the merge patch that restores leaves.
 func (k Kind) Repair(leaves []string) ([]byte, error) {
 	values := map[string]string{}
 	for _, leaf := range leaves {

@@ -1,9 +1,9 @@
-// Kubernetes is one binary that holds the parts of a control plane that the
-// tests start: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// and kubectl. Its own name, or its first argument, chooses which.
+// Kubernetes is one binary with the parts of a control plane that the tests start:
+// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kubectl. Its own
+// name, or its first argument, selects one.
 //
-// It is a module of its own, because k8s.io/kubernetes needs a replace line for
-// each of its staging modules, which the product's go.mod must not carry.
+// It is a separate module. k8s.io/kubernetes needs a replace line for each of its
+// staging modules, and the product's go.mod must not carry these.
 package main
 
 import (

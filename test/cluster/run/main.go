@@ -2,13 +2,13 @@
 //
 //	go run ./test/cluster/run
 //
-// or for as long as a command runs, whose KUBECONFIG leads to it:
+// or while a command runs, whose KUBECONFIG leads to it:
 //
 //	go run ./test/cluster/run -- kubectl get namespaces
 //
-// It ends with the command's exit code (which go run turns into 1). With
-// --build-only it builds what a cluster needs, which takes minutes the first
-// time, and starts nothing.
+// It ends with the command's exit code (which go run turns into 1). With --build-only
+// it builds what a cluster needs, which takes minutes the first time, and starts
+// nothing.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// Options are what the user can choose.
+// Options are the user's options.
 type Options struct {
 	Scheduler bool
 	Keep      bool
@@ -21,7 +21,7 @@ type Options struct {
 	Command   []string // runs in the cluster, which ends with it
 }
 
-// AddFlags adds the flags, with the present values as defaults.
+// AddFlags adds the flags, with the current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Scheduler, "scheduler", o.Scheduler, "also start a scheduler")
 	flags.StringVar(&o.Dir, "dir", o.Dir, "keep logs (audit.log among them) and data in this folder, which must be empty or missing; a temporary one if not set")
@@ -30,7 +30,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.SetInterspersed(false)
 }
 
-// Validate tells what does not go together.
+// Validate reports options that exclude each other.
 func (o *Options) Validate() error {
 	if o.BuildOnly && len(o.Command) > 0 {
 		return errors.New("--build-only takes no command")
@@ -63,8 +63,8 @@ func run(ctx context.Context, options Options) (err error) {
 	return nil
 }
 
-// runCommand runs the user's command, to which the terminal belongs meanwhile.
-// When the context ends, the command is asked to end, and waited for.
+// runCommand runs the user's command with the terminal. When the context ends, it asks
+// the command to end, and waits for it.
 func runCommand(ctx context.Context, kubeconfig string, args []string) error {
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -77,7 +77,7 @@ func runCommand(ctx context.Context, kubeconfig string, args []string) error {
 	return err
 }
 
-// exitCode is that of the user's command, which has itself said what was wrong.
+// exitCode is the exit code of the user's command, which has reported its own error.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

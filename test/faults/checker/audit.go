@@ -12,8 +12,8 @@ import (
 
 type object = map[string]any
 
-// AuditPolicy has every write in the log with its answer, and what is read without.
-// Leases, and what the control plane reads, are left out.
+// AuditPolicy records every write with its answer, and the fact of every read. It
+// leaves out Leases, and the reads of the control plane.
 const AuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -43,7 +43,7 @@ type Request = kit.Request
 
 func shortOf(user string) string { return strings.TrimPrefix(user, "system:serviceaccount:") }
 
-// isWork tells of a write that tells nobody anything, and is about an object itself.
+// isWork reports whether a request writes an object itself, and is not an Event.
 func isWork(r *Request) bool { return isWrite(r) && r.Object.Resource != "events" }
 
 func isWrite(r *Request) bool { return r.IsWrite() && r.Object.Resource != "" }
@@ -57,8 +57,8 @@ func keyOf(r *Request) key {
 	return key{r.Object.Group, r.Object.Resource, r.Object.Namespace, r.Name()}
 }
 
-// answerOf returns the object as the API server had it after the request. It is nil if
-// the answer is not an object.
+// answerOf returns the object after the request, as the API server answered. It is nil
+// if the answer is not an object.
 func answerOf(r *Request) object {
 	var answer object
 	if !r.IsAccepted() || utiljson.Unmarshal(r.Answer, &answer) != nil || answer["kind"] == "Status" {
@@ -67,7 +67,8 @@ func answerOf(r *Request) object {
 	return answer
 }
 
-// deletedBy returns the UID of the object that a deletion removed at once, empty if none.
+// deletedBy returns the UID of the object that a request removed at once, or the empty
+// string.
 func deletedBy(r *Request) string {
 	var answer struct {
 		Kind    string `json:"kind"`
@@ -81,7 +82,7 @@ func deletedBy(r *Request) string {
 	return answer.Details.UID
 }
 
-// agentOf gives the cluster whose agent is the user.
+// agentOf returns the cluster whose agent is the user.
 func agentOf(user string) (cluster string, ok bool) {
 	return strings.CutPrefix(user, "system:serviceaccount:"+application.AgentsNamespace+":")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// contains tells if everything in want is in live.
+// contains reports whether live has everything in want.
 func contains(live, want any) bool {
 	switch want := want.(type) {
 	case object:
@@ -38,10 +38,10 @@ func contains(live, want any) bool {
 	return same(live, want)
 }
 
-// same compares numbers by their value, whatever their type.
+// same compares numbers by their value, of any type.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b) }
 
-// changes gives the paths of the values that differ, in the form of JSON pointers.
+// changes returns the paths of the values that differ, as JSON pointers.
 func changes(before, after any, at string) []string {
 	was, wasFields := before.(object)
 	is, isFields := after.(object)
@@ -73,7 +73,7 @@ func namesOf(a, b object) []string {
 	return slices.Compact(names)
 }
 
-// losesNoEdit is I6. A field that has left the manifest was in one before.
+// losesNoEdit is I6. A field that was removed from the manifest was in an earlier one.
 func (j *judge) losesNoEdit() {
 	for _, l := range j.world.lives {
 		for _, turn := range l.turns {
@@ -93,7 +93,7 @@ func (j *judge) losesNoEdit() {
 	}
 }
 
-// isKept tells of what the API server keeps, and of our marks.
+// isKept reports whether a path is managed by the API server, or is one of our marks.
 func isKept(path string) bool {
 	for _, ours := range []string{"/metadata/labels/", "/metadata/annotations/"} {
 		if name, found := strings.CutPrefix(path, ours); found && manifest.IsReserved(name) {
@@ -111,8 +111,8 @@ func isKept(path string) bool {
 	return false
 }
 
-// isSaid tells if a manifest of the Application's, this one or a former, has the path,
-// something below it, or the whole of it.
+// isSaid reports whether any manifest of the Application, now or earlier, has the path,
+// a path below it, or all of it.
 func (j *judge) isSaid(owner types.NamespacedName, what, path string, r *Request) bool {
 	for _, v := range j.world.apps[owner] {
 		if v.from.After(r.Ended) {
@@ -147,8 +147,7 @@ func (j *judge) keepsToItsKeys() {
 	}
 }
 
-// isAgents tells if the agent of a cluster may write what is at a path of an
-// Application.
+// isAgents reports whether the agent of a cluster may write a path of an Application.
 func isAgents(path, cluster string) bool {
 	for _, place := range []string{"/data/", "/binaryData/"} {
 		if name, found := strings.CutPrefix(path, place); found {
@@ -158,8 +157,8 @@ func isAgents(path, cluster string) bool {
 	return isKept(path) || strings.HasPrefix(path, "/metadata/finalizers") || path == "/data" || path == "/binaryData"
 }
 
-// isOnlyAgents tells of what nobody else may write, whatever they are: who forces the
-// deletion takes finalizers away, and the inventory stays as it is.
+// isOnlyAgents reports whether only agents may write a path. A user who forces the
+// deletion removes finalizers, but the inventory stays unchanged.
 func isOnlyAgents(path string) bool {
 	for _, place := range []string{"/data/", "/binaryData/"} {
 		if name, found := strings.CutPrefix(path, place); found {
@@ -185,8 +184,8 @@ func (j *judge) tellsNoSecret() {
 	}
 }
 
-// leavesOthersAlone is I13: nothing of ours is asked about a ConfigMap that is no
-// Application, so that nothing of ours can fail or slow it.
+// leavesOthersAlone is I13: the webhook is not asked about a ConfigMap that is no
+// Application, so that it can neither refuse nor delay it.
 func (j *judge) leavesOthersAlone() {
 	for i := range j.Requests {
 		r := &j.Requests[i]
@@ -205,8 +204,8 @@ func (j *judge) leavesOthersAlone() {
 	}
 }
 
-// isApplication tells if a request is about an Application, or about what says that it
-// belongs to one.
+// isApplication reports whether a request is about an Application, or about a ConfigMap
+// marked as an Application's.
 func (j *judge) isApplication(r *Request) bool {
 	_, known := j.owners[keyOf(r)]
 	return known || strings.Contains(string(r.Body), application.FormatAnnotation) || strings.Contains(string(r.Answer), application.OwnerAnnotation)

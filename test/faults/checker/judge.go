@@ -12,32 +12,32 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Case is what is judged.
+// Case is the input of a judgement.
 type Case struct {
 	Requests []Request
-	// Dump are the objects that there are in the end, the Applications among them,
-	// and Until is when they were read.
+	// Dump has all objects at the end, with the Applications, and Until is when they
+	// were read.
 	Dump  []map[string]any
 	Until time.Time
-	// Settled says of an Application from when on there was nothing left to be done
-	// about it. What is not in here may be under way.
+	// Settled has the time from which nothing remained to be done for an Application.
+	// Work on an Application without a time may still be under way.
 	Settled map[types.NamespacedName]time.Time
-	// Places are the namespaces where the agent of a cluster may have objects.
+	// Places has the namespaces where the agent of a cluster may have objects.
 	Places map[string][]string
-	// Lag is for how long an agent may go on with what it has known.
+	// Lag is how long an agent may act on an outdated state.
 	Lag time.Duration
-	// Secrets are values that nobody is to see.
+	// Secrets are values that must appear nowhere.
 	Secrets []string
-	// Warming is when the API server had just been started: it refuses everybody
-	// everything until it knows who may do what.
+	// Warming has the times just after a start of the API server: it refuses all
+	// requests until it has read the RBAC rules.
 	Warming []Window
-	// Stalls are the times in which nothing could be done about an Application.
+	// Stalls are the times in which nothing could be done for an Application.
 	Stalls []Stall
-	// Waits are those of who has a troubled neighbour, and of who has none.
+	// Waits are the repair times beside a troubled neighbour, and without one.
 	Waits Waits
 }
 
-// Window is a time.
+// Window is a span of time.
 type Window struct{ From, Until time.Time }
 
 // Stall is a time in which an Application could not be carried out.
@@ -47,10 +47,10 @@ type Stall struct {
 	App types.NamespacedName
 }
 
-// Waits are how long repairs have taken.
+// Waits has the durations of repairs.
 type Waits struct{ Untroubled, Troubled []time.Duration }
 
-// Violation is of an invariant, I1 to I13, about an Application or none.
+// Violation violates an invariant, I1 to I13, for an Application or for none.
 type Violation struct {
 	Invariant string               `json:"invariant"`
 	App       types.NamespacedName `json:"app,omitzero"`
@@ -59,17 +59,17 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Invariant + ": " + v.What }
 
-// judge collects what is wrong.
+// judge collects the violations.
 type judge struct {
 	*Case
 
 	world *world
-	// owners are the Applications that the objects belong to, or have.
+	// owners has the Application that an object belongs to, or has belonged to.
 	owners map[key]types.NamespacedName
 	found  []Violation
 }
 
-// Judge gives the violations of all invariants, each once.
+// Judge returns the violations of all invariants, each once.
 func (c *Case) Judge() []Violation {
 	j := &judge{Case: c, world: replay(c.Requests), owners: map[key]types.NamespacedName{}}
 	for _, l := range j.world.lives {
@@ -120,8 +120,8 @@ func (j *judge) isReached() {
 	}
 }
 
-// missing gives what is wrong with the objects of an Application, but for those that
-// are somebody else's.
+// missing returns what is wrong with the objects of an Application, except those that
+// belong to others.
 func (j *judge) missing(name types.NamespacedName) map[string]string {
 	problems := map[string]string{}
 	now := j.last(name)
@@ -142,7 +142,7 @@ func (j *judge) missing(name types.NamespacedName) map[string]string {
 	return problems
 }
 
-// last is the Application as it was written last.
+// last returns the last written version of the Application.
 func (j *judge) last(name types.NamespacedName) *version {
 	versions := j.world.apps[name]
 	if len(versions) == 0 {
@@ -151,7 +151,7 @@ func (j *judge) last(name types.NamespacedName) *version {
 	return versions[len(versions)-1]
 }
 
-// find gives the object of a cluster that is in the dump.
+// find returns the object of a cluster from the dump.
 func (j *judge) find(cluster, what string) object {
 	for _, each := range j.Dump {
 		if whatIs(each) == what && slices.Contains(j.Places[cluster], text(each, "metadata", "namespace")) {
@@ -190,7 +190,7 @@ func (j *judge) leavesNothing() {
 	}
 }
 
-// belongsHere tells if the Application wants the object where it is.
+// belongsHere reports whether the Application wants the object where it is.
 func (j *judge) belongsHere(v *version, o object) bool {
 	return v.wants(v.app.Cluster, whatIs(o)) && slices.Contains(j.Places[v.app.Cluster], text(o, "metadata", "namespace"))
 }
@@ -216,8 +216,8 @@ func (j *judge) harmsNobody() {
 	}
 }
 
-// checkHarm complains of a write to an object that was not the Application's, unless
-// that asks for it.
+// checkHarm records a write to an object that is not the Application's, unless the
+// Application asks for it.
 func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName) {
 	before, wasOwned := ownerOf(turn.before)
 	after, isOwned := ownerOf(turn.after)
@@ -265,8 +265,8 @@ func (j *judge) deletesWithReason() {
 	}
 }
 
-// isReason tells if the Application, as it was, is a reason to delete an object from a
-// cluster: it does not want it any more, or has it on another cluster.
+// isReason reports whether a version of the Application is a reason to delete an object
+// from a cluster: it no longer wants the object, or wants it on another cluster.
 func (j *judge) isReason(v *version, cluster, what string, r *Request) bool {
 	if v.app.Deleted || v.wanted[what] == nil {
 		return true
@@ -277,7 +277,7 @@ func (j *judge) isReason(v *version, cluster, what string, r *Request) bool {
 	})
 }
 
-// deletions are the requests for the end of the object that were accepted.
+// deletions returns the accepted requests that delete the object.
 func (l *life) deletions() []*Request {
 	var found []*Request
 	for _, turn := range l.turns {
@@ -317,7 +317,8 @@ func (j *judge) createsOnce() {
 	}
 }
 
-// checkCreation complains if the object was not asked for, or not once more.
+// checkCreation records a creation that no version of the Application asked for, or
+// asked for only once.
 func (j *judge) checkCreation(cluster string, l, former *life) {
 	created, what := l.turns[0], whatIs(l.turns[0].after)
 	owner, owned := ownerOf(created.after)

@@ -29,11 +29,11 @@ var (
 	web   = types.NamespacedName{Namespace: "demo", Name: "web"}
 	rival = types.NamespacedName{Namespace: "demo", Name: "rival"}
 	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	// plain is no Application.
+	// plain is a ConfigMap that is no Application.
 	plain = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
 )
 
-// tape is an audit log that is written by hand: a second passes with each request.
+// tape is an audit log written by hand: each request takes a second.
 type tape struct {
 	t *testing.T
 	Case
@@ -54,7 +54,7 @@ func placeOf(o object) string {
 	return strings.ToLower(text(o, "kind")) + " " + text(o, "metadata", "namespace") + "/" + text(o, "metadata", "name")
 }
 
-// request is one about an object, and the answer to it.
+// request records a request about an object, with its answer.
 func (c *tape) request(by, verb string, o, answer object, code int) *Request {
 	c.now = c.now.Add(time.Second)
 	r := Request{Stage: "ResponseComplete", Verb: verb, Received: c.now, Ended: c.now.Add(10 * time.Millisecond)}
@@ -93,7 +93,7 @@ func (c *tape) remove(by string, o object) {
 	c.request(by, "delete", o, object{"kind": "Status", "details": object{"uid": uid}}, 200)
 }
 
-// app is an Application with these objects; set adds to it.
+// app returns an Application with these objects, changed by set.
 func app(name types.NamespacedName, set func(o object), objects ...object) object {
 	var documents []string
 	for _, each := range objects {
@@ -110,7 +110,7 @@ func app(name types.NamespacedName, set func(o object), objects ...object) objec
 	return o
 }
 
-// says has the status of an Application say that it is reconciled, or not.
+// says returns a change to a status that is reconciled, or not.
 func says(reconciled bool) func(object) {
 	return func(o object) {
 		status := metav1.ConditionFalse
@@ -139,13 +139,14 @@ func annotated(name, value string) func(object) {
 	return func(o object) { fields(o, "metadata", "annotations")[name] = value }
 }
 
-// isThere has an Application be on the other cluster, and say that it is reconciled.
+// isThere moves an Application to the other cluster, with a reconciled status.
 func isThere(o object) {
 	annotated(application.ClusterAnnotation, "east")(o)
 	says(true)(o)
 }
 
-// service is one as a manifest has it, and marked as an Application has it.
+// service returns a Service as in a manifest, and marked one with an Application's
+// marks.
 func service(port int64) object {
 	return object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}, "spec": object{"ports": []any{object{"port": port}}}}
 }
@@ -163,7 +164,7 @@ func (c *tape) marked(owner types.NamespacedName, o object, namespace string) ob
 	return o
 }
 
-// sticky is a Service with a field that no manifest has.
+// sticky returns a Service with a field that no manifest has.
 func (c *tape) sticky(o object) object {
 	o = c.marked(web, o, "demo")
 	fields(o, "spec")["sessionAffinity"] = "ClientIP"
@@ -181,7 +182,7 @@ func (c *tape) refuse(namespace string, code int) *Request {
 	return c.request(agent, "patch", in(namespace, service(80)), object{"kind": "Status"}, code)
 }
 
-// end is what there is then; these Applications are settled.
+// end judges the tape. These Applications are settled.
 func (c *tape) end(settled ...types.NamespacedName) []Violation {
 	for _, name := range settled {
 		if _, ok := c.Settled[name]; !ok {
@@ -193,20 +194,20 @@ func (c *tape) end(settled ...types.NamespacedName) []Violation {
 	return c.Judge()
 }
 
-// respec has the user change the manifest, and nothing else.
+// respec changes the manifest as the user, and nothing else.
 func (c *tape) respec(name types.NamespacedName, objects ...object) {
 	status := fields(c.live["configmap "+name.String()], "data")[application.StatusKey]
 	c.write(user, app(name, func(o object) { fields(o, "data")[application.StatusKey] = status }, objects...))
 }
 
-// running is an Application with a Service, as it is carried out.
+// running records an Application whose Service is carried out.
 func running(c *tape) {
 	c.write(user, app(web, nil, service(80)))
 	c.write(agent, c.marked(web, service(80), "demo"))
 	c.write(agent, app(web, says(true), service(80)))
 }
 
-// Each history is judged as it is: by the invariant that it violates, and no other.
+// Each history violates one invariant, and no other.
 func TestJudge(t *testing.T) {
 	cases := []struct {
 		why     string
@@ -484,7 +485,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// Writes are put into the order of their versions: answers overtake each other.
+// Writes are sorted by their resourceVersions, because answers overtake each other.
 func TestOrder(t *testing.T) {
 	c := newTape(t)
 	running(c)

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// callsAMinute is how often it may be tried to carry out what cannot be carried out.
+	// callsAMinute limits the attempts at work that cannot be done.
 	callsAMinute = 10
-	// hot is how many writes of one object, in so short a time, are a hot loop.
+	// hot is how many writes of one object within short are a hot loop.
 	hot, short = 40, 10 * time.Second
-	// apart is how many times as long a repair may take beside a troubled neighbour,
-	// and little what nobody notices.
+	// apart is the greatest factor between repairs with and without a troubled
+	// neighbour. Differences below little are ignored.
 	apart, little = 2, 20 * time.Millisecond
 )
 
@@ -38,8 +38,8 @@ func p99(durations []time.Duration) time.Duration {
 	return sorted[(len(sorted)*99+99)/100-1]
 }
 
-// Repairs gives how long each repair of an object took that somebody else had changed:
-// from that answer to the agent's next one.
+// Repairs returns how long each repair took: from the answer to another client's change
+// to the answer to the agent's next write.
 func Repairs(requests []Request) []time.Duration {
 	var took []time.Duration
 	for _, l := range replay(requests).lives {
@@ -115,7 +115,7 @@ func (j *judge) isMonotone() {
 	}
 }
 
-// checkTruth compares what is said of an Application with what there is.
+// checkTruth compares the status of an Application with the objects.
 func (j *judge) checkTruth(name types.NamespacedName) {
 	now := j.last(name)
 	if now.app.Deleted || now.app.Wishes.Mode != application.Enforce {

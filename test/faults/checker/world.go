@@ -15,19 +15,20 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// turn is an accepted write of an object, with what it was before and is then.
+// turn is an accepted write of an object, with the states before and after.
 type turn struct {
 	*Request
 
 	before, after object
 }
 
-// life is that of one object, from its creation to its end.
+// life is the history of one object, from its creation to its deletion.
 type life struct {
 	key   key
 	uid   string
 	turns []turn
-	// end is the deletion that removed it, nil if it is there or nobody knows.
+	// end is the deletion that removed the object, nil if it exists or its end is
+	// unknown.
 	end *Request
 }
 
@@ -38,27 +39,27 @@ func (l *life) created() *Request {
 	return nil
 }
 
-// world is what the audit log says has happened, in the order of the objects' places
-// and of their lives.
+// world is the history in the audit log, by the place of the objects and by their
+// lives.
 type world struct {
 	lives []*life
 	apps  map[types.NamespacedName][]*version
 }
 
-// version is an Application as it was from one write to the next. Some time passes from
-// when a request is received until it is answered: from is the earliest time from which
-// the version may be known, until the latest at which the former one may be.
+// version is the state of an Application between two writes. A write takes effect
+// between its receipt and its answer. So from is the earliest time at which the version
+// may be known, and until the latest time at which the previous one may be.
 type version struct {
 	from, until time.Time
 
 	app *application.Application
-	// wanted are its objects, nil if nothing says what they are.
+	// wanted has the objects of the version, nil if they are unknown.
 	wanted map[string]object
 	cm     object
 	turn   turn
 }
 
-// replay takes the accepted writes apart.
+// replay builds the histories from the accepted writes.
 func replay(requests []Request) *world {
 	byUID := map[string]*life{}
 	w := &world{apps: map[types.NamespacedName][]*version{}}
@@ -100,8 +101,7 @@ func replay(requests []Request) *world {
 	return w
 }
 
-// order brings the writes into the order in which they were done: answers overtake
-// each other, versions do not.
+// order sorts the writes by resourceVersion, because answers overtake each other.
 func (l *life) order() {
 	slices.SortStableFunc(l.turns, func(a, b turn) int { return cmp.Compare(versionOf(a.after), versionOf(b.after)) })
 	for i := 1; i < len(l.turns); i++ {
@@ -113,7 +113,7 @@ func (l *life) order() {
 	}
 }
 
-// readApp takes note of each version of an Application.
+// readApp records each version of an Application.
 func (w *world) readApp(l *life) {
 	if l.key.group != "" || l.key.resource != "configmaps" {
 		return
@@ -126,7 +126,7 @@ func (w *world) readApp(l *life) {
 		}
 		app, err := application.Read(cm)
 		if err != nil {
-			continue // of a version that nobody knows
+			continue // of an unknown version
 		}
 		w.apps[name] = append(w.apps[name], &version{from: turn.Received, until: turn.Ended, app: app, wanted: wantedBy(app), cm: turn.after, turn: turn})
 	}
@@ -137,7 +137,7 @@ func (w *world) readApp(l *life) {
 	}
 }
 
-// wantedBy gives the objects of an Application by what they are.
+// wantedBy returns the objects of an Application, by [whatIs].
 func wantedBy(app *application.Application) map[string]object {
 	documents, err := manifest.Decode([]byte(app.Spec.Manifest))
 	if err != nil {
@@ -152,18 +152,18 @@ func wantedBy(app *application.Application) map[string]object {
 	return wanted
 }
 
-// whatIs names an object by kind and name: where an Application has its objects is
-// its agent's business.
+// whatIs identifies an object by kind and name. The namespace is left out, because the
+// agent's cluster decides it.
 func whatIs(o object) string { return text(o, "kind") + " " + text(o, "metadata", "name") }
 
-// wants tells if the Application wants the object on the cluster.
+// wants reports whether the Application wants the object on the cluster.
 func (v *version) wants(cluster, what string) bool {
 	_, wanted := v.wanted[what]
 	return wanted && !v.app.Deleted && v.app.Cluster == cluster
 }
 
-// versionsIn gives the versions of an Application that somebody may have gone by at any
-// time between the two.
+// versionsIn returns the versions of an Application that any client may have known at
+// any time between the two.
 func (w *world) versionsIn(name types.NamespacedName, from, to time.Time) []*version {
 	var found []*version
 	versions := w.apps[name]
@@ -176,7 +176,7 @@ func (w *world) versionsIn(name types.NamespacedName, from, to time.Time) []*ver
 	return found
 }
 
-// ownerOf gives the Application that an object proves to belong to.
+// ownerOf returns the Application that the marks of an object prove.
 func ownerOf(o object) (owner types.NamespacedName, ok bool) {
 	if o == nil {
 		return owner, false
@@ -192,7 +192,7 @@ func versionOf(o object) uint64 {
 	return number
 }
 
-// value walks into an object, and gives nil where there is nothing.
+// value returns the value at a path of an object, or nil.
 func value(o any, path ...string) any {
 	for _, name := range path {
 		fields, _ := o.(object)

@@ -10,26 +10,26 @@ import (
 
 // Call is a request of the client.
 type Call struct {
-	// Number counts the calls from 1, those that are numbered; 0 is none of them.
+	// Number numbers the calls from 1; 0 if the call is not numbered.
 	Number int
-	// Verb is that of RBAC: get, list, watch, create, update, patch, delete.
+	// Verb is the verb of RBAC: get, list, watch, create, update, patch, delete.
 	Verb string
-	// Resource is empty for what is no resource, such as discovery.
+	// Resource is empty for a request without a resource, such as discovery.
 	Group, Resource, Subresource string
 	Namespace, Name              string
 	// URI is the path with the query.
 	URI string
 	At  time.Time
-	// Body is what was sent, for what is no watch.
+	// Body is the request's body, except for a watch.
 	Body []byte
-	// Code is that of the API server's answer: 0 until there is one, and for
-	// ever if the call was not sent on.
+	// Code is the API server's status code: 0 until it answers, and always 0 if the
+	// call was not sent.
 	Code int
-	// Faulty: the call was met with a fault.
+	// Faulty: the call met a fault.
 	Faulty bool
 }
 
-// IsWrite tells if the call asks for a change.
+// IsWrite reports whether the call asks for a change.
 func (c Call) IsWrite() bool {
 	switch c.Verb {
 	case "create", "update", "patch", "delete":
@@ -38,19 +38,19 @@ func (c Call) IsWrite() bool {
 	return false
 }
 
-// Accepted tells if the API server has done what it was asked for.
+// Accepted reports whether the API server has carried out the call.
 func (c Call) Accepted() bool { return c.Code >= 200 && c.Code < 300 }
 
-// IsEvent tells if the call writes an Event.
+// IsEvent reports whether the call writes an Event.
 func (c Call) IsEvent() bool { return c.Resource == "events" }
 
-// IsDiscovery tells if the call asks what is served.
+// IsDiscovery reports whether the call asks which resources are served.
 func (c Call) IsDiscovery() bool { return c.Resource == "" }
 
-// IsSight tells if the call is for the sight of a whole kind: a watch or a list.
+// IsSight reports whether the call watches or lists a whole kind.
 func (c Call) IsSight() bool { return c.Verb == "watch" || c.Verb == "list" }
 
-// Subject is the name of the object, also where the request says it in its body only.
+// Subject returns the name of the object, which may be only in the body.
 func (c Call) Subject() string {
 	if c.Name != "" || c.Verb != "create" {
 		return c.Name
@@ -68,7 +68,7 @@ func (c Call) Subject() string {
 
 func (c Call) numbered() bool { return !c.IsSight() && !c.IsEvent() && !c.IsDiscovery() }
 
-// String gives "#3 patch configmaps demo/web -> 200".
+// String returns "#3 patch configmaps demo/web -> 200".
 func (c Call) String() string {
 	subject := c.Resource
 	if c.Subresource != "" {
@@ -84,7 +84,7 @@ func (c Call) String() string {
 	return text
 }
 
-// callOf reads what a request is about from its path.
+// callOf parses the path of a request.
 func callOf(r *http.Request, at time.Time) Call {
 	call := Call{URI: r.URL.RequestURI(), At: at, Verb: strings.ToLower(r.Method)}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

@@ -1,22 +1,25 @@
-// Package proxy stands between one client and an API server, and has things go
-// wrong that a network, a server or a power cut do to a client: at a call that
-// the test chooses, and at that call alone.
+// Package proxy stands between one client and an API server. It simulates faults of a
+// network, a server or a power supply, at a call that the test chooses and at no other.
 //
 //	p, err := proxy.Start(config)
 //	err = p.WriteKubeconfig(theirs, through) // the same user, through the proxy
 //	p.Intercept(func(c proxy.Call) *proxy.Fault {
 //		if c.Number == 3 {
-//			return &proxy.Fault{Sent: true} // carried out, but nobody hears of it
+//			return &proxy.Fault{Sent: true} // carried out, without an answer
 //		}
 //		return nil
 //	})
 //
-// The client's calls are numbered as they arrive. Some are not, because when
-// they come is chance: those about Leases, which follow the clock, Events, which
-// go out beside the work, questions what is served, and watches and lists of a
-// whole kind. All of them but the Leases can be met with a fault too.
+// The client's calls are numbered as they arrive, except those whose time is random:
 //
-// It speaks TLS on both sides, and hands on the bearer token of the client; a
-// client certificate would not get through. What is watched or listed is asked
-// for as JSON, so that single events can be told apart.
+//   - calls about Leases, which follow the clock;
+//   - Events, which are sent concurrently;
+//   - discovery;
+//   - watches and lists of a whole kind.
+//
+// All of them except Leases can meet a fault too.
+//
+// The proxy speaks TLS on both sides, and passes the client's bearer token on. It
+// cannot pass a client certificate on. It requests lists and watches as JSON, so that
+// it can separate the events.
 package proxy

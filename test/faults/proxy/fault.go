@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Fault is what befalls a call. The zero value: the call is not sent on, and the
-// connection is cut.
+// Fault is what happens to a call. The zero value does not send the call, and cuts the
+// connection.
 type Fault struct {
-	// Before is done first, and then the call is carried out and answered as if nothing
-	// had befallen it; nothing else counts.
+	// Before is called first. The call is then carried out and answered as usual, and
+	// the other fields are ignored.
 	Before func()
 	// Sent: the API server carries the call out before the fault.
 	Sent bool
-	// Do is done next; it may kill the client.
+	// Do is called next; it may kill the client.
 	Do func()
-	// Delay is how long the answer is kept back; Mute: there is none, and the
-	// connection stays open until the client gives up.
+	// Delay delays the answer. Mute: no answer is sent, and the connection stays open
+	// until the client gives up.
 	Delay time.Duration
 	Mute  bool
-	// Answer is the code that the client gets, 0 if the connection is cut, with
-	// everything else that goes over it.
+	// Answer is the status code for the client. 0 cuts the connection, with all other
+	// requests on it.
 	Answer int
-	// Body is that of the answer; a Status that fits the code if empty.
+	// Body is the body of the answer, by default a Status that fits the code.
 	Body []byte
 }
 
@@ -42,7 +42,7 @@ func (f *Fault) reply(w http.ResponseWriter, r *http.Request) {
 	}
 	if f.Mute {
 		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // the client has left
+		panic(http.ErrAbortHandler) // the client has gone
 	}
 	if f.Answer == 0 {
 		cut(r)
@@ -60,10 +60,10 @@ func (f *Fault) reply(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) //nolint:gosec // the client is no browser; and one that has gone needs no answer
 }
 
-// RetryAfter is how many seconds a client that is answered with 429 has to wait.
+// RetryAfter is how many seconds a client must wait after the answer 429.
 const RetryAfter = 1
 
-// reasons are those of a Status.
+// reasons has the reason of a Status by its code.
 var reasons = map[int]string{
 	http.StatusForbidden: "Forbidden", http.StatusConflict: "Conflict", http.StatusGone: "Expired",
 	http.StatusUnprocessableEntity: "Invalid", http.StatusTooManyRequests: "TooManyRequests",

@@ -39,8 +39,8 @@ type Proxy struct {
 	filter    func(Event) Verdict
 }
 
-// Start starts a proxy in front of the API server of the configuration, of which
-// nothing but the address and the authority that signs for it is used.
+// Start starts a proxy in front of the API server of the configuration. It uses only
+// the address and the certificate authority of the configuration.
 func Start(config *rest.Config) (*Proxy, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
@@ -67,8 +67,8 @@ func Start(config *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends the connections and the proxy. Who connects anew meanwhile, and watches, is
-// ended with the context: the server waits for all that it has begun to answer.
+// Close ends the connections and the proxy. It cancels the context of new watches,
+// because the server waits for every request that it has begun.
 func (p *Proxy) Close() {
 	p.stop()
 	p.server.CloseClientConnections()
@@ -93,51 +93,51 @@ func (p *Proxy) WriteKubeconfig(from, to string) error {
 	return nil
 }
 
-// Intercept has every call shown to f before it is sent on; f must not block. It
-// gives nil for a call that nothing befalls. The numbers begin anew.
+// Intercept passes every call to f before the proxy sends it; f must not block, and
+// returns nil for no fault. It restarts the numbers at 1.
 func (p *Proxy) Intercept(f func(Call) *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.intercept, p.numbers = f, 0
 }
 
-// Filter has every event of every watch shown to f, which decides about it and
-// must not block.
+// Filter passes every event of every watch to f, which returns its verdict and must not
+// block.
 func (p *Proxy) Filter(f func(Event) Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.filter = f
 }
 
-// Mark is a place among the calls: how many there were before.
+// Mark returns the number of calls so far, as a position for [Proxy.Since].
 func (p *Proxy) Mark() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-// Since gives the calls since the mark, in the order in which they arrived.
+// Since returns the calls since the mark, in the order in which they arrived.
 func (p *Proxy) Since(mark int) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.calls[mark:])
 }
 
-// Numbers is how many calls were numbered since the last Intercept.
+// Numbers returns how many calls were numbered since the last Intercept.
 func (p *Proxy) Numbers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.numbers
 }
 
-// Watches is how many watches have begun.
+// Watches returns how many watches have begun.
 func (p *Proxy) Watches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.watches
 }
 
-// Quiet is for how long there was no numbered call; 0 if one is under way.
+// Quiet returns the time since the last numbered call; 0 if one is under way.
 func (p *Proxy) Quiet() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +147,6 @@ func (p *Proxy) Quiet() time.Duration {
 	return time.Since(p.last)
 }
 
-// ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := callOf(r, time.Now())
 	if call.Resource == "leases" {
@@ -160,7 +159,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client is gone
+		panic(http.ErrAbortHandler) // the client has gone
 	}
 	call.Body = body
 	index, fault := p.arrived(&call)
@@ -175,7 +174,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := p.carryOut(r, body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // there is no API server: the client sees as much
+		panic(http.ErrAbortHandler) // no API server answers: the client sees the same
 	}
 	p.answered(index, answer.code)
 	if fault != nil {
@@ -187,7 +186,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.body) // a client that has gone needs no answer
 }
 
-// serveWatch hands on a watch, which ends with the client.
+// serveWatch forwards a watch, which ends with the client.
 func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request, call Call) {
 	_, fault := p.arrived(&call)
 	if fault != nil {
@@ -197,8 +196,8 @@ func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request, call Call) {
 	p.handOn(w, r, func(response *http.Response) { p.stream(w, call, response.Body) })
 }
 
-// handOn sends a request on as it comes, and the answer back; what stream is for
-// is no other than a watch that has begun.
+// handOn forwards a request, and returns the answer unchanged. Only a started watch
+// uses stream.
 func (p *Proxy) handOn(w http.ResponseWriter, r *http.Request, stream func(*http.Response)) {
 	response, err := p.send(r.Context(), r, r.Body)
 	if err != nil {
@@ -211,18 +210,17 @@ func (p *Proxy) handOn(w http.ResponseWriter, r *http.Request, stream func(*http
 		stream(response)
 		return
 	}
-	_, _ = io.Copy(w, response.Body) // whoever ended it, there is nobody left to be told
+	_, _ = io.Copy(w, response.Body) // the stream has ended, and no side needs an error
 }
 
-// answer is one of the API server's, all of it.
+// answer is a complete answer of the API server.
 type answer struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
-// carryOut sends a call on and reads the whole answer, whatever becomes of the
-// client meanwhile.
+// carryOut sends a call and reads the whole answer, even if the client goes.
 func (p *Proxy) carryOut(r *http.Request, body []byte) (answer, error) {
 	response, err := p.send(context.WithoutCancel(r.Context()), r, bytes.NewReader(body))
 	if err != nil {
@@ -243,7 +241,7 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body io.Reader) (*htt
 	return p.client.Do(outgoing) //nolint:gosec // the address is that of the API server
 }
 
-// asJSON leaves of the formats that a client takes those that are JSON.
+// asJSON reduces the formats that a client accepts to JSON.
 func asJSON(accept string) string {
 	var formats []string
 	for format := range strings.SplitSeq(accept, ",") {
@@ -259,10 +257,10 @@ func asJSON(accept string) string {
 
 func copyHeader(w http.ResponseWriter, header http.Header) {
 	maps.Copy(w.Header(), header)
-	w.Header().Del("Content-Length") // events may be left out
+	w.Header().Del("Content-Length") // the filter may remove events
 }
 
-// arrived numbers a call, and asks what is to befall it.
+// arrived numbers a call, and asks for its fault.
 func (p *Proxy) arrived(call *Call) (index int, fault *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,10 +294,10 @@ func (p *Proxy) left(call Call) {
 	p.last = time.Now()
 }
 
-// connectionKey finds the connection of a request in its context.
+// connectionKey is the context key for the connection of a request.
 type connectionKey struct{}
 
-// cut ends the connection that the request came over.
+// cut closes the connection of the request.
 func cut(r *http.Request) {
 	if connection, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
 		connection.Close()

@@ -23,8 +23,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// backend is an API server that answers everything, and writes down what it was
-// asked.
+// backend is an API server that answers every request, and records it.
 type backend struct {
 	*httptest.Server
 
@@ -57,8 +56,8 @@ func (b *backend) log() []string {
 	return append([]string(nil), b.asked...)
 }
 
-// begin gives a proxy before a backend, and the client that a kubeconfig through
-// the proxy makes.
+// begin returns a proxy in front of a backend, and the client of a kubeconfig through
+// the proxy.
 func begin(t *testing.T) (*Proxy, *backend, *http.Client, string) {
 	t.Helper()
 	b := &backend{}
@@ -83,7 +82,7 @@ func begin(t *testing.T) (*Proxy, *backend, *http.Client, string) {
 	return p, b, client, restConfig.Host
 }
 
-// ask gives the whole answer to a request.
+// ask returns the whole answer to a request.
 func ask(t *testing.T, client *http.Client, method, url string) (answer, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
@@ -129,7 +128,7 @@ func TestCallOf(t *testing.T) {
 	}
 }
 
-// What is not met with a fault arrives as it was sent, but for the formats.
+// A request without a fault arrives as it was sent, except for the formats.
 func TestHandOn(t *testing.T) {
 	p, b, client, host := begin(t)
 	for _, path := range []string{"/api/v1/namespaces/demo/services/web", "/apis/coordination.k8s.io/v1/namespaces/demo/leases/web"} {
@@ -198,8 +197,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A muted call is carried out, and nobody hears of it: the client gives up. A delayed
-// one is answered, late.
+// A muted call is carried out without an answer: the client gives up. A delayed call is
+// answered late.
 func TestMuteAndDelay(t *testing.T) {
 	const path = "/api/v1/namespaces/demo/services/web"
 	p, b, client, host := begin(t)
@@ -223,7 +222,7 @@ func TestMuteAndDelay(t *testing.T) {
 	}
 }
 
-// What is done before a call is done when the API server hears of it.
+// Before runs before the API server receives the call.
 func TestBefore(t *testing.T) {
 	p, b, client, host := begin(t)
 	heard := -1
@@ -267,7 +266,8 @@ func checkFault(t *testing.T, got answer, err error, code int, retry string) {
 	}
 }
 
-// Whoever watches anew as soon as a watch ends does not keep the proxy from ending.
+// A client that opens a new watch whenever one ends does not keep the proxy from
+// closing.
 func TestClose(t *testing.T) {
 	p, _, client, host := begin(t)
 	var watchers sync.WaitGroup

@@ -2,21 +2,21 @@ package proxy
 
 import "sync"
 
-// Victim is a client that is killed at one of its numbered calls. The calls of several
-// proxies, whose Intercept is [Victim.Meet], are counted together.
+// Victim is a client that is killed at one of its numbered calls. It counts the calls
+// of all proxies whose Intercept is [Victim.Meet] together.
 type Victim struct {
 	// Kill ends the client. It must not block.
 	Kill func()
 
 	mu           sync.Mutex
-	count, fatal int // of its calls since it was armed, and the one at which it is killed; 0 if at none
+	count, fatal int // calls since Arm, and the call at which the client is killed; 0 for none
 	sent         bool
 	met          string
 	killed       chan struct{}
 }
 
-// Arm has the client killed at one of its next calls: before it is sent on, or when it
-// is carried out and the client does not hear of it. The channel is closed then.
+// Arm kills the client at one of its next calls: before the call is sent, or after it
+// was carried out and before its answer. The channel is closed at that call.
 func (v *Victim) Arm(call int, sent bool) (killed <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -24,11 +24,11 @@ func (v *Victim) Arm(call int, sent bool) (killed <-chan struct{}) {
 	return v.killed
 }
 
-// Disarm has the client live. If it has met the call already, Disarm waits for its
-// death, and returns that call.
+// Disarm spares the client. If it has already met the call, Disarm waits for its death,
+// and returns that call.
 func (v *Victim) Disarm() (met string) {
 	v.mu.Lock()
-	v.fatal = 0 // of a call that was met, the fault is given already
+	v.fatal = 0 // a call already met has its fault
 	met, killed := v.met, v.killed
 	v.mu.Unlock()
 	if met != "" {
@@ -37,14 +37,14 @@ func (v *Victim) Disarm() (met string) {
 	return met
 }
 
-// Met is the call at which the client is killed, empty until it is made.
+// Met returns the call at which the client was killed, or the empty string.
 func (v *Victim) Met() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.met
 }
 
-// Meet decides what befalls a call.
+// Meet decides the fault of a call.
 func (v *Victim) Meet(call Call) *Fault {
 	if call.Number == 0 {
 		return nil

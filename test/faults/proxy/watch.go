@@ -9,40 +9,40 @@ import (
 
 // Event is an event of a watch on its way to the client.
 type Event struct {
-	// Type is that of the watch: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.
+	// Type is the type of the event: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.
 	Type            string
 	Resource        string
 	Namespace, Name string
-	// URI is that of the watch, and Watch its number: they are counted as they
+	// URI is that of the watch. Watch numbers the watches in the order in which they
 	// begin.
 	URI   string
 	Watch int
 }
 
-// String gives "MODIFIED services demo/web".
+// String returns "MODIFIED services demo/web".
 func (e Event) String() string {
 	return fmt.Sprintf("%s %s %s/%s", e.Type, e.Resource, e.Namespace, e.Name)
 }
 
-// Verdict is what becomes of an event.
+// Verdict decides what happens to an event.
 type Verdict int
 
-// The verdicts.
 const (
-	// Pass hands the event on.
+	// Pass forwards the event.
 	Pass Verdict = iota
-	// Drop loses it; the watch goes on.
+	// Drop loses the event; the watch continues.
 	Drop
-	// Twice hands it on, and then once more.
+	// Twice forwards the event twice.
 	Twice
-	// Expire tells the client in its place that its resource version is too old
+	// Expire replaces the event with the error that the resource version is too old
 	// (410), and ends the watch.
 	Expire
-	// End ends the watch in its place.
+	// End ends the watch without the event.
 	End
 )
 
-// frames are what the client gets in place of one, and whether the watch goes on.
+// frames returns what the client receives in place of an event, and whether the watch
+// continues.
 func (v Verdict) frames(frame []byte) (instead [][]byte, goesOn bool) {
 	switch v {
 	case Drop:
@@ -58,8 +58,7 @@ func (v Verdict) frames(frame []byte) (instead [][]byte, goesOn bool) {
 	return [][]byte{frame}, true
 }
 
-// stream hands the events of a watch on, as the filter says, until either side
-// ends it.
+// stream forwards the events of a watch through the filter, until either side ends it.
 func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 	flush := http.NewResponseController(w)
 	if flush.Flush() != nil {
@@ -70,7 +69,7 @@ func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 	for goesOn := true; goesOn; {
 		var frame json.RawMessage
 		if decoder.Decode(&frame) != nil {
-			return // whoever ended it, there is nothing more to hand on
+			return // a side has ended the watch
 		}
 		var instead [][]byte
 		instead, goesOn = p.judge(call, number, frame).frames(frame)
@@ -85,7 +84,7 @@ func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 	}
 }
 
-// begun numbers a watch.
+// begun returns the number of a new watch.
 func (p *Proxy) begun() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +92,7 @@ func (p *Proxy) begun() int {
 	return p.watches
 }
 
-// judge asks the filter, one event after the other.
+// judge passes the events to the filter, one at a time.
 func (p *Proxy) judge(call Call, number int, frame []byte) Verdict {
 	var seen struct {
 		Type   string `json:"type"`

@@ -1,5 +1,5 @@
-// Package results keeps what became of trials, as files of JSON lines in a folder:
-// each run adds a file, so that runs that were ended add up.
+// Package results stores the outcomes of trials in a folder, as files of JSON lines.
+// Each run adds a file, so that interrupted runs add up.
 package results
 
 import (
@@ -23,30 +23,30 @@ type Record struct {
 	// Version is that of the sources.
 	Version string `json:"version,omitempty"`
 	Point
-	// Seed repeats what was left to chance; 0 if nothing was.
+	// Seed repeats the random choices; 0 if there were none.
 	Seed uint64 `json:"seed,omitempty"`
-	// Met: the fault befell something.
+	// Met: the fault happened.
 	Met bool `json:"met"`
-	// Seconds are how long it took.
+	// Seconds is the duration.
 	Seconds float64 `json:"seconds"`
-	// Note is what else there is to tell.
+	// Note has further information.
 	Note string `json:"note,omitempty"`
-	// Violations are of the invariants.
+	// Violations lists the violated invariants.
 	Violations []string `json:"violations,omitempty"`
 }
 
-// Point is what is tried.
+// Point identifies a trial.
 type Point struct {
 	Block    string `json:"block"`
 	Scenario string `json:"scenario"`
-	// Mode is what goes wrong, and Place where: call 7, event 3.
+	// Mode is the fault, and Place where it happens: call 7, event 3.
 	Mode  string `json:"mode"`
 	Place string `json:"place,omitempty"`
-	// Round: the same point may be tried again, with something else left to chance.
+	// Round numbers repetitions of a point with other random choices.
 	Round int `json:"round"`
 }
 
-// String gives "crash points, shrink: killed before, at call 7 (round 1)".
+// String returns "crash points, shrink: killed before, at call 7 (round 1)".
 func (p Point) String() string {
 	text := fmt.Sprintf("%s, %s: %s", p.Block, p.Scenario, p.Mode)
 	if p.Place != "" {
@@ -55,14 +55,14 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s (round %d)", text, p.Round)
 }
 
-// Folder is where the files are.
+// Folder is the folder with the files.
 type Folder struct {
 	mu   sync.Mutex
 	file *os.File
 	done map[Point]bool
 }
 
-// Open opens a folder, which is made if need be, for a run that begins now.
+// Open opens a folder for a run that begins now, and creates the folder if necessary.
 func Open(path string, now time.Time) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
@@ -83,14 +83,14 @@ func Open(path string, now time.Time) (*Folder, error) {
 	return &Folder{file: file, done: done}, nil
 }
 
-// Has tells if a point was tried, and all was well.
+// Has reports whether a point was tried without a violation.
 func (f *Folder) Has(p Point) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.done[p]
 }
 
-// Add writes a record down at once.
+// Add appends a record to the file at once.
 func (f *Folder) Add(r *Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -105,11 +105,11 @@ func (f *Folder) Add(r *Record) error {
 	return nil
 }
 
-// Close ends the file of this run.
+// Close closes the file of this run.
 func (f *Folder) Close() error { return f.file.Close() }
 
-// Read gives all records of a folder, the oldest first. The last line of a run that
-// was killed may be half a line, and is left out.
+// Read returns all records of a folder, the oldest first. It ignores an incomplete last
+// line, which a killed run may leave.
 func Read(path string) ([]Record, error) {
 	files, err := fs.Glob(os.DirFS(path), "*.jsonl")
 	if err != nil {
@@ -138,7 +138,7 @@ func readFile(path string) ([]Record, error) {
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return records, nil // half a line is none
+			return records, nil // an incomplete line is no record
 		}
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
@@ -148,19 +148,19 @@ func readFile(path string) ([]Record, error) {
 	}
 }
 
-// Row is a block of the table.
+// Row summarizes a block in the table.
 type Row struct {
 	Block string
-	// Trials are those in which the fault befell something; Points are the different
-	// ones among them, whatever the round. Violated are the trials after which an
-	// invariant did not hold, Mended those of them that were tried again, and it did.
+	// Trials counts the trials in which the fault happened; Points counts their points,
+	// without the rounds. Violated counts the trials that violated an invariant, and
+	// Mended those of them that passed later.
 	Trials, Points, Violated, Mended int
-	// First and Last are the days of the first and the last.
+	// First and Last are the days of the first and the last trial.
 	First, Last time.Time
 	Seconds     float64
 }
 
-// Table sums the records up, a row a block.
+// Table summarizes the records, a row for each block.
 func Table(records []Record) []Row {
 	rows := map[string]*Row{}
 	seen, violated := map[Point]bool{}, map[Point]int{}
@@ -198,8 +198,7 @@ func Table(records []Record) []Row {
 	return table
 }
 
-// Unmended gives the records after which an invariant did not hold, and that nobody has
-// tried again since without a violation.
+// Unmended returns the records with a violation whose point has not passed since.
 func Unmended(records []Record) []Record {
 	last := map[Point]int{}
 	for i := range records {

@@ -32,7 +32,7 @@ func add(t *testing.T, f *Folder, records ...*Record) {
 	}
 }
 
-// A run that is killed in the middle of a line is gone on with by the next, and both
+// The next run continues after a run that was killed in the middle of a line, and both
 // add up.
 func TestResumed(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "results")

@@ -1,8 +1,9 @@
-// Table prints what the trials of the release tier have shown, as a table in Markdown:
+// Table prints the trials of the release tier as a table in Markdown:
 //
 //	go run ./test/faults/table bin/faults
 //
-// It ends with an error if an invariant was violated, and still is.
+// It ends with an error if an invariant was violated and its trial has not passed
+// since.
 package main
 
 import (

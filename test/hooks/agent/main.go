@@ -1,5 +1,5 @@
-// Agent is the shipped agent, but for the way to Services: a test cluster has
-// neither their names nor anything that leads to Pods.
+// Agent is the shipped agent with another way to Services: a test cluster has neither
+// DNS nor a network to Pods.
 package main
 
 import (
@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 	return agent.RunWith(ctx, flags, configs)
 }
 
-// connections are what the shipped program makes of the flags.
+// connections returns the configurations that the shipped program makes of the flags.
 func connections(flags agent.Options) (agent.Configs, error) {
 	const name = "krake-agent"
 	logger, err := flags.Logging.Start(os.Stderr)

@@ -1,6 +1,5 @@
-// Package workload makes manifests as people write them, of any size: small
-// services, each of which is a ServiceAccount, a ConfigMap, a Deployment, a
-// Service and a PodDisruptionBudget.
+// Package workload makes realistic manifests of any size: small services, each with a
+// ServiceAccount, a ConfigMap, a Deployment, a Service and a PodDisruptionBudget.
 package workload
 
 import (
@@ -10,15 +9,15 @@ import (
 )
 
 const (
-	// usual is the size of a service, if there is room for more of them.
+	// usual is the size of a service, if there is room for several.
 	usual = 5 << 10
-	// maxServices keeps a manifest at 100 objects, which is as many as an
-	// Application may have: above that the services are larger ones.
+	// maxServices limits a manifest to 100 objects, the maximum of an Application:
+	// larger manifests have larger services.
 	maxServices = 20
 )
 
-// Manifest gives a manifest of that many bytes, the same for the same seed. It
-// is several services, so that a size of less than one is rounded up.
+// Manifest returns a manifest of that many bytes, the same for the same seed. It has
+// several services; a size of less than one is rounded up.
 func Manifest(size int, seed uint64) string {
 	random := rand.New(rand.NewPCG(seed, uint64(size))) //nolint:gosec // the same numbers each time are what is wanted
 	services := min(maxServices, max(1, size/usual))
@@ -30,9 +29,8 @@ func Manifest(size int, seed uint64) string {
 	return text.String()
 }
 
-// service gives the objects of one service: as many settings as there is room
-// for, each a variable of the container and a line of its file, and a comment
-// that fills the rest.
+// service returns the objects of one service: as many settings as fit. Each setting is
+// a variable of the container and a line of its file. A comment fills the rest.
 func service(name string, size int, random *rand.Rand) string {
 	var settings []setting
 	text := render(name, settings)

@@ -8,8 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A manifest that were refused, or warned of, would not be measured as usual
-// ones are.
+// A refused manifest, or one with a warning, would not be a usual one.
 func TestManifestIsAdmittedWithoutAWarning(t *testing.T) {
 	for size, objects := range map[int]int{10 << 10: 10, 100 << 10: 100, 250 << 10: 100} {
 		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {

@@ -1,10 +1,11 @@
-package application_test
+package main
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,22 +18,22 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The reference tells of the annotations that admission lets users write, and of no other.
+// The reference lists the annotations that admission lets users write, and no other.
 func TestVocabularyHasTheAnnotationsOfUsers(t *testing.T) {
 	var told []string
-	for _, name := range application.Annotations() {
+	for _, name := range annotationNames() {
 		if name.On == "Application" {
-			check.Equal(t, name.Key+" on an Application: writer", application.ByUser, name.Writer)
+			check.Equal(t, name.Key+" on an Application: writer", byUser, name.Writer)
 			told = append(told, name.Key)
 		}
 	}
 	check.Equal(t, "annotations that are told", sorted(application.UserAnnotations()), sorted(told))
 }
 
-// A value that is told is one that can be read, and what is none of them is refused.
+// Each listed value can be parsed, and all other values are refused.
 func TestVocabularyHasTheValues(t *testing.T) {
 	checked := 0
-	for _, name := range application.Annotations() {
+	for _, name := range annotationNames() {
 		if len(name.Values) == 0 || name.Key == application.FormatAnnotation {
 			continue
 		}
@@ -48,35 +49,35 @@ func TestVocabularyHasTheValues(t *testing.T) {
 	}
 }
 
-// Who writes a key of the data is who may.
+// The listed writers of a key of the data are those that may write it.
 func TestVocabularyHasTheWriters(t *testing.T) {
-	const cluster = application.ClusterPart
+	const cluster = clusterPart
 	var keys []string
-	for _, name := range application.DataKeys() {
+	for _, name := range dataKeyNames() {
 		key := name.Key
-		if name.Writer == application.ByUser {
+		if name.Writer == byUser {
 			keys = append(keys, key)
 		}
-		var want application.Writer
+		var want writer
 		switch {
 		case application.IsSpecKey(key):
-			want = application.ByUser
+			want = byUser
 		case !application.IsAgentKey(key):
-			want = application.ByWebhook
+			want = byWebhook
 		case application.IsKeyOf(key, cluster, false):
-			want = application.ByAgent
+			want = byAgent
 		default:
-			want = application.ByAgentOfTarget
+			want = byAgentOfTarget
 		}
 		check.Equal(t, key+": writer", want, name.Writer)
 	}
 	check.Equal(t, "keys that are told", sorted(application.SpecKeys()), sorted(keys))
 }
 
-// Every name that the package spells is told, and every state.
+// The tables list every name and every state of pkg/application.
 func TestVocabularyIsWhole(t *testing.T) {
 	told := map[string]bool{}
-	for _, names := range [][]application.Name{application.Annotations(), application.DataKeys(), application.Labels(), application.Finalizers()} {
+	for _, names := range [][]ownName{annotationNames(), dataKeyNames(), labelNames(), finalizerNames()} {
 		for _, name := range names {
 			told[name.Key] = true
 			if name.On == "" || name.Writer == "" || name.Effect == "" {
@@ -85,7 +86,10 @@ func TestVocabularyIsWhole(t *testing.T) {
 		}
 	}
 	for _, state := range application.States() {
-		told[string(state.State)] = true
+		told[string(state)] = true
+		if stateMeanings()[state] == "" {
+			t.Errorf("%s: its meaning is missing", state)
+		}
 	}
 	spelled := constants(t, "names.go", "status.go")
 	if len(spelled) < 40 {
@@ -98,19 +102,19 @@ func TestVocabularyIsWhole(t *testing.T) {
 	}
 }
 
-// constants gives the names and states among the constants of files, by the constants'
-// own names.
+// constants returns the names and states among the constants of files of pkg/application, by
+// the constants' own names.
 func constants(t *testing.T, files ...string) map[string]string {
 	t.Helper()
 	values := map[string]string{}
 	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg", "application", file), nil, 0)
 		check.Must(t, err)
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			spec, ok := node.(*ast.ValueSpec)
 			if ok && len(spec.Values) == len(spec.Names) {
 				for i, name := range spec.Names {
-					values[name.Name] = textOf(spec.Values[i], values)
+					values[name.Name] = spelledText(spec.Values[i], values)
 				}
 			}
 			return true
@@ -127,8 +131,8 @@ func constants(t *testing.T, files ...string) map[string]string {
 	return values
 }
 
-// textOf gives the value of a constant that is put together from others.
-func textOf(expression ast.Expr, known map[string]string) string {
+// spelledText returns the value of a constant that is a concatenation.
+func spelledText(expression ast.Expr, known map[string]string) string {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
 		return strings.Trim(e.Value, `"`)
@@ -137,7 +141,7 @@ func textOf(expression ast.Expr, known map[string]string) string {
 	case *ast.SelectorExpr: // the only one is the domain
 		return manifest.Domain
 	case *ast.BinaryExpr:
-		return textOf(e.X, known) + textOf(e.Y, known)
+		return spelledText(e.X, known) + spelledText(e.Y, known)
 	}
 	return ""
 }
