@@ -356,7 +356,7 @@ func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	judge(t, "low takes the account away, and may create all that is in the manifest", admitted,
 		patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`))
 	eventuallyState(t, application.StateRunning, namespace, "app")
-	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
+	for _, r := range since.Requests(t, kit.By(string(agent)), kit.In(namespace), kit.Request.IsWrite) {
 		if r.Object.Resource == "serviceaccounts" {
 			t.Errorf("the agent wrote: %s", r)
 		}
