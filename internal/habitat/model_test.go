@@ -27,8 +27,12 @@ import (
 // that are each behind by a random amount. It checks at each write that the process may make
 // it. At the end, it checks the final state, and that all writes have stopped.
 func TestModel(t *testing.T) {
-	const seeds, steps = 60, 80
-	for seed := range uint64(seeds) {
+	const steps = 80
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &model{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0))}
 			m.world.audit = m.judge
