@@ -63,8 +63,10 @@ func refusalBy(object string) (reason string) {
 // mayWrite returns the resources that the shipped agent may write.
 func mayWrite() []string {
 	return []string{
-		"configmaps", "persistentvolumeclaims", "serviceaccounts", "services", "daemonsets", "deployments", "statefulsets",
+		"configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "serviceaccounts", "services",
+		"daemonsets", "deployments", "replicasets", "statefulsets",
 		"cronjobs", "jobs", "horizontalpodautoscalers", "ingresses", "networkpolicies", "poddisruptionbudgets",
+		"resourceclaims", "resourceclaimtemplates",
 	}
 }
 

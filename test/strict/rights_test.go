@@ -111,7 +111,7 @@ func TestWhatTheAgentMay(t *testing.T) {
 		{"read Secrets as the account", call{"GET", in(namespace, "secrets"), deployer, "", nil}},
 		{"read a Secret as the account", call{"GET", in(namespace, "secrets/treasure"), deployer, "", nil}},
 		{"write a Secret as the account", call{"POST", in(namespace, "secrets"), deployer, object("Secret"), nil}},
-		{"a Pod", call{"POST", in(namespace, "pods"), deployer, object("Pod"), nil}},
+		{"another kind", call{"POST", in(namespace, "limitranges"), deployer, object("LimitRange"), nil}},
 		{"have a token of the account", call{"POST", in(namespace, "serviceaccounts/krake-deployer/token"), deployer, "{}", nil}},
 		{"a whole object", call{"PUT", in(namespace, "configmaps/made"), deployer, object("ConfigMap"), nil}},
 		{"all objects", call{"DELETE", in(namespace, "configmaps"), deployer, "", nil}},
