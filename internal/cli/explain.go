@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -66,7 +67,7 @@ type explanation struct {
 
 // explanationsOf returns one for each object of an Application.
 func explanationsOf(app *application.Application, expected []plan.Expected, path schema.Path) []explanation {
-	schemas := resourcesIn(fragments([]byte(app.Spec.ObserverSchema)))
+	schemas := resourcesIn(compose.Documents([]byte(app.Spec.ObserverSchema)))
 	var custom, ids []manifest.ID
 	for _, document := range schemas {
 		object, _ := document.Value.(map[string]any)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -43,7 +44,7 @@ type draft struct {
 
 // drafts returns the Applications of a file, and messages about its other documents.
 func (f file) drafts() (found []draft, leftOut []string, err error) {
-	for _, document := range fragments(f.text) {
+	for _, document := range compose.Documents(f.text) {
 		d, other, err := f.draft(document)
 		switch {
 		case err != nil:
@@ -58,10 +59,10 @@ func (f file) drafts() (found []draft, leftOut []string, err error) {
 }
 
 // draft reads one document: an Application, another object, or nothing.
-func (f file) draft(document fragment) (found *draft, leftOut string, err error) {
+func (f file) draft(document compose.Document) (found *draft, leftOut string, err error) {
 	var object map[string]any
-	if err := yaml.Unmarshal(document.text, &object); err != nil {
-		return nil, "", fmt.Errorf("%s:%d: the document cannot be read: %w", f.name, document.before+1, withoutText(err))
+	if err := yaml.Unmarshal(document.Text, &object); err != nil {
+		return nil, "", fmt.Errorf("%s:%d: the document cannot be read: %w", f.name, document.Before+1, withoutText(err))
 	}
 	id, err := manifest.Identify(object)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -71,13 +72,13 @@ func (f file) draft(document fragment) (found *draft, leftOut string, err error)
 	case len(object) == 0:
 		return nil, "", nil
 	case !annotated || object["kind"] != "ConfigMap" || object["apiVersion"] != "v1":
-		return nil, strings.TrimSpace(fmt.Sprintf("%s:%d: left out, not an Application: %s", f.name, document.before+1, id)), nil
+		return nil, strings.TrimSpace(fmt.Sprintf("%s:%d: left out, not an Application: %s", f.name, document.Before+1, id)), nil
 	case err != nil:
-		return nil, "", fmt.Errorf("%s:%d: the Application: %w", f.name, document.before+1, err)
+		return nil, "", fmt.Errorf("%s:%d: the Application: %w", f.name, document.Before+1, err)
 	}
 	var cm corev1.ConfigMap
-	if err := yaml.UnmarshalStrict(document.text, &cm); err != nil {
-		return nil, "", fmt.Errorf("%s:%d: the Application cannot be read as a ConfigMap: %w", f.name, document.before+1, withoutText(err))
+	if err := yaml.UnmarshalStrict(document.Text, &cm); err != nil {
+		return nil, "", fmt.Errorf("%s:%d: the Application cannot be read as a ConfigMap: %w", f.name, document.Before+1, withoutText(err))
 	}
 	return &draft{&cm, placesIn(f.name, document)}, "", nil
 }

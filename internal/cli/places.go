@@ -4,43 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
-
-// fragment is a document of a text, with the number of lines before it.
-type fragment struct {
-	text   []byte
-	before int
-	// tree is nil if the document cannot be read.
-	tree *manifest.Tree
-}
-
-// fragments splits a text as [manifest.Decode] does.
-func fragments(text []byte) []fragment {
-	found := []fragment{{}}
-	lines := 0
-	for line := range bytes.Lines(text) {
-		lines++
-		current := &found[len(found)-1]
-		if bytes.HasPrefix(line, []byte("---")) && len(current.text) > 0 {
-			found = append(found, fragment{before: lines})
-		} else {
-			current.text = append(current.text, line...)
-		}
-	}
-	found = slices.DeleteFunc(found, func(f fragment) bool { return len(f.text) == 0 })
-	for i := range found {
-		if tree, err := manifest.DecodeTree(found[i].text); err == nil {
-			found[i].tree = tree
-		}
-	}
-	return found
-}
 
 // located is a value of a text, and the number of lines before its document.
 type located struct {
@@ -53,18 +23,18 @@ func (l located) line() int { return l.before + l.Line }
 
 // resourcesIn returns the resources of a text, up to the first document that cannot be
 // read. A document may be a list.
-func resourcesIn(parts []fragment) []located {
+func resourcesIn(parts []compose.Document) []located {
 	var resources []located
 	for _, part := range parts {
 		switch {
-		case part.tree == nil:
+		case part.Tree == nil:
 			return resources
-		case part.tree.Items != nil:
-			for _, item := range part.tree.Items {
-				resources = append(resources, located{item, part.before})
+		case part.Tree.Items != nil:
+			for _, item := range part.Tree.Items {
+				resources = append(resources, located{item, part.Before})
 			}
-		case part.tree.Value != nil:
-			resources = append(resources, located{part.tree, part.before})
+		case part.Tree.Value != nil:
+			resources = append(resources, located{part.Tree, part.Before})
 		}
 	}
 	return resources
@@ -109,6 +79,8 @@ type part struct {
 	file   string
 	before int
 	text   string
+	// objects are those of a manifest that was composed of files.
+	objects []compose.Object
 }
 
 // places finds the fields of an Application in the user's files.
@@ -124,20 +96,20 @@ type places struct {
 var literal = regexp.MustCompile(`:\s*\|[0-9+-]*\s*(#.*)?$`)
 
 // placesIn finds the parts of a ConfigMap that is a document of a file.
-func placesIn(file string, document fragment) places {
-	p := places{file: file, root: located{document.tree, document.before}, parts: map[string]part{}}
-	if document.tree == nil {
+func placesIn(file string, document compose.Document) places {
+	p := places{file: file, root: located{document.Tree, document.Before}, parts: map[string]part{}}
+	if document.Tree == nil {
 		return p
 	}
-	lines := bytes.Split(document.text, []byte("\n"))
-	for _, field := range document.tree.Fields {
+	lines := bytes.Split(document.Text, []byte("\n"))
+	for _, field := range document.Tree.Fields {
 		if field.Name != "data" {
 			continue
 		}
 		for _, key := range field.Fields {
 			text, ok := key.Value.(string)
 			if ok && key.KeyLine <= len(lines) && literal.Match(bytes.TrimRight(lines[key.KeyLine-1], "\r")) {
-				p.parts[key.Name] = part{file, document.before + key.KeyLine, text}
+				p.parts[key.Name] = part{file: file, before: document.Before + key.KeyLine, text: text}
 			}
 		}
 	}
@@ -165,21 +137,45 @@ func (p places) of(path, says string) string {
 var said = regexp.MustCompile(`(?s)^(?:.*\bdocument (\d+): )?.*\bline (\d+)\b`)
 
 func (p part) place(path, says string) string {
-	parts := fragments([]byte(p.text))
+	index, rest := resourceAt(path)
+	if index >= 0 && index < len(p.objects) {
+		return placeIn(p.objects[index], rest)
+	}
+	if p.objects != nil {
+		return p.file
+	}
+	parts := compose.Documents([]byte(p.text))
 	line := 0
 	if path == "" {
 		line = lineSaid(parts, says)
-	} else {
-		inner, rest, _ := strings.Cut(path[1:], "]")
-		resources := resourcesIn(parts)
-		if index, err := strconv.Atoi(inner); err == nil && index < len(resources) {
-			line, _ = resources[index].find(rest)
-		}
+	} else if resources := resourcesIn(parts); index >= 0 && index < len(resources) {
+		line, _ = resources[index].find(rest)
 	}
 	return fmt.Sprintf("%s:%d", p.file, max(1, p.before+line))
 }
 
-func lineSaid(parts []fragment, says string) int {
+// resourceAt splits a path below a manifest, [3].spec, into the index of the resource and the
+// path below it. The index is -1 if the path has none.
+func resourceAt(path string) (index int, rest string) {
+	bracketed, ok := strings.CutPrefix(path, "[")
+	inner, rest, _ := strings.Cut(bracketed, "]")
+	index, err := strconv.Atoi(inner)
+	if !ok || err != nil || index < 0 {
+		return -1, ""
+	}
+	return index, rest
+}
+
+// placeIn returns the place of a path below an object.
+func placeIn(object compose.Object, path string) string {
+	if object.Tree == nil {
+		return object.Place()
+	}
+	line, _ := located{object.Tree, object.Line - object.Tree.Line}.find(path)
+	return fmt.Sprintf("%s:%d", object.File, line)
+}
+
+func lineSaid(parts []compose.Document, says string) int {
 	words := said.FindStringSubmatch(says)
 	if words == nil {
 		return 0
@@ -189,7 +185,7 @@ func lineSaid(parts []fragment, says string) int {
 		return 0
 	}
 	if document, err := strconv.Atoi(words[1]); err == nil && document > 0 && document <= len(parts) {
-		line += parts[document-1].before
+		line += parts[document-1].Before
 	}
 	return line
 }

@@ -35,10 +35,11 @@ type documentList[T any] struct {
 
 // The values of the flag -o.
 const (
-	asTable = "table"
-	asWide  = "wide"
-	asJSON  = "json"
-	asYAML  = "yaml"
+	asTable   = "table"
+	asMessage = "message"
+	asWide    = "wide"
+	asJSON    = "json"
+	asYAML    = "yaml"
 )
 
 // outputFlag is the flag -o of a command, whose first possible value is the default.

@@ -40,7 +40,7 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	root.SetErr(streams.ErrOut)
 	e.hub.AddFlags(root.PersistentFlags())
 	for _, newCommand := range []func(*environment) *cobra.Command{
-		newBlameCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newRenderCommand,
+		newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newRenderCommand,
 		newResumeCommand, newSchemaCommand, newSuspendCommand, newTopCommand, newUninstallCommand, newVersionCommand,
 	} {
 		root.AddCommand(newCommand(e))

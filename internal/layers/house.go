@@ -25,7 +25,7 @@ func layerOf(path string) (layer, bool) {
 		return 2, true
 	case "pkg/mutate", "pkg/pacing", "pkg/apierror":
 		return 3, true
-	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/filter":
+	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/filter", "internal/compose":
 		return 4, true
 	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat":
 		return 5, true

@@ -59,6 +59,7 @@ var table = []entry{
 	{command: "make faults ROUNDS=4", reason: "it takes hours; .ci/run has the same tests with a sample of the points"},
 	{command: "go run ./test/faults/table bin/faults", by: "Makefile: go run ./test/faults/table bin/faults"},
 	{command: "go run ./test/mutants --faults", test: "test/mutants.TestTheListsFitTheCode", reason: "it takes an hour: the test looks whether the bugs can be planted"},
+	{command: "helm template shop ./chart *", by: "test/journeys/from-manifests.txtar: exec kubectl krake create shop -f - --skip-unsupported", reason: "it takes Helm: the journey has its output"},
 	{command: "curl --cacert /etc/krake_complete_certs/ca-bundle.pem *", test: "test/hooks.TestComplete", reason: "in a Pod: the test calls with the same certificates, without curl"},
 }
 

@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/internal/compose"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// The presets of the flag --observe. Any other value is a file.
+const (
+	observeDeclared = "declared"
+	observeMinimal  = "minimal"
+)
+
+func newCreateCommand(e *environment) *cobra.Command {
+	c := creation{environment: e}
+	command := &cobra.Command{
+		Use:   "create NAME (-f FILE... | -k FOLDER)",
+		Short: "Create an Application from manifests: files, folders, the output of helm template, a kustomization",
+		Long: fmt.Sprintf(`Create an Application from manifests. The command reads what kubectl reads: files, folders,
+the standard input, Lists, JSON, anchors. It asks the webhook with a dry run, and prints all
+warnings and mistakes with their lines, before it writes anything.
+
+Some objects cannot belong to an Application: Secrets with values, objects without a
+namespace, and hooks of Helm. The command lists them, and creates nothing. With
+--skip-unsupported it creates the Application without them. --only-unsupported prints them,
+for kubectl apply. Helm's tests are always left out.
+
+The Application observes all fields of the manifests (--observe declared), or only images,
+selectors, ports and replicas (--observe minimal), or the observer schemas of a file.
+
+An Application has at most %d objects and %d KiB. The command splits more than that, in the
+order of the input, into the Applications NAME-1, NAME-2 and so on.`, manifest.MaxResources, manifest.MaxBytes>>10),
+		Example: `  # A chart
+  helm template shop ./chart | kubectl krake create shop -f -
+
+  # A folder, as a file for Git
+  kubectl krake create shop -f k8s/ -R --dry-run=client -o yaml > shop.yaml
+
+  # The objects that cannot belong to an Application, and then the others
+  kubectl krake create shop -f all.yaml --only-unsupported | kubectl apply -f -
+  kubectl krake create shop -f all.yaml --skip-unsupported`,
+		Args: One("Application"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			c.name = arguments[0]
+			return c.run(command.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringSliceVarP(&c.filenames, "filename", "f", nil, "files and folders with manifests, - for the standard input")
+	flags.StringVarP(&c.kustomization, "kustomize", "k", "", "folder of a kustomization")
+	flags.BoolVarP(&c.recursive, "recursive", "R", false, "also read the folders in a folder")
+	flags.StringVar(&c.observe, "observe", observeDeclared, "what to observe: declared, minimal, or a file with observer schemas")
+	flags.StringVar(&c.cluster, "cluster", "", "cluster of the objects (default: that of the Application)")
+	flags.StringVar(&c.mode, "mode", "", "mode of the Application: enforce, observe or suspend")
+	flags.BoolVar(&c.skip, "skip-unsupported", false, "leave out the objects that cannot belong to an Application")
+	flags.BoolVar(&c.only, "only-unsupported", false, "print the objects that cannot belong to an Application, and create nothing")
+	flags.StringVar(&c.dryRun, "dry-run", dryRunNone, "none, client (no cluster is asked) or server (nothing is stored)")
+	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
+	command.MarkFlagsMutuallyExclusive("filename", "kustomize")
+	command.MarkFlagsMutuallyExclusive("skip-unsupported", "only-unsupported")
+	c.output.addTo(command, asMessage, asYAML, asJSON)
+	return command
+}
+
+// creation is a run of the command.
+type creation struct {
+	*environment
+
+	name                   string
+	filenames              []string
+	kustomization          string
+	recursive              bool
+	observe, cluster, mode string
+	skip, only             bool
+	dryRun                 string
+	output                 outputFlag
+	namespace              string
+	// observerSchema is the file of --observe.
+	observerSchema *file
+}
+
+func (c *creation) run(ctx context.Context) error {
+	if !slices.Contains(dryRuns(), c.dryRun) {
+		return fmt.Errorf("--dry-run: %q has to be one of %s", c.dryRun, strings.Join(dryRuns(), ", "))
+	}
+	objects, err := c.read()
+	if err != nil {
+		return err
+	}
+	if c.namespace, err = c.namespaceOf(objects); err != nil {
+		return err
+	}
+	parts, err := c.parts(objects)
+	if err != nil {
+		return err
+	}
+	j, err := c.judge(ctx, parts)
+	if err != nil {
+		return err
+	}
+	if c.only {
+		return c.printUnsupported(j.unsupported)
+	}
+	if err := c.tell(j); err != nil {
+		return err
+	}
+	return c.write(ctx, j)
+}
+
+func (c *creation) read() ([]compose.Object, error) {
+	var objects []compose.Object
+	var err error
+	switch {
+	case c.kustomization != "":
+		objects, err = compose.Kustomize(c.kustomization)
+	case len(c.filenames) > 0:
+		objects, err = compose.Read(c.In, c.filenames, c.recursive)
+	default:
+		return nil, errors.New("there are no manifests: name files or folders by -f, or a kustomization by -k")
+	}
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s: there is no object in it: name another file or folder", c.source())
+	}
+	return objects, err
+}
+
+// source is the input as the user names it.
+func (c *creation) source() string {
+	if c.kustomization != "" {
+		return c.kustomization
+	}
+	names := slices.Clone(c.filenames)
+	if at := slices.Index(names, "-"); at >= 0 {
+		names[at] = "stdin"
+	}
+	return strings.Join(names, ", ")
+}
+
+// namespaceOf returns the namespace of the Application: that of the flag, or the one that all
+// objects name, or that of the context.
+func (c *creation) namespaceOf(objects []compose.Object) (string, error) {
+	namespace, _, err := c.hub.ToRawKubeConfigLoader().Namespace()
+	if err != nil || ptr.Deref(c.hub.Namespace, "") != "" {
+		return namespace, err
+	}
+	named := ""
+	for _, object := range objects {
+		switch {
+		case object.Namespace == "" || object.Namespace == named:
+		case named != "":
+			return "", fmt.Errorf("%s: it is for namespace %s, and an object before it for namespace %s: "+
+				"create an Application for each namespace, and name the namespace by -n", object.Place(), object.Namespace, named)
+		default:
+			named = object.Namespace
+		}
+	}
+	return cmp.Or(named, namespace), nil
+}
+
+// parts adds the observer schemas of a preset to the objects, and reads the file if --observe
+// names one.
+func (c *creation) parts(objects []compose.Object) ([]compose.Part, error) {
+	parts := make([]compose.Part, len(objects))
+	for i, object := range objects {
+		parts[i].Object = object
+	}
+	switch c.observe {
+	case observeDeclared:
+		return parts, nil
+	case observeMinimal:
+		schemas, err := compose.Minimal(objects)
+		for i, text := range schemas {
+			parts[i].Schema = text
+		}
+		return parts, err
+	}
+	observerSchema, err := readFile(c.In, c.observe)
+	if err != nil {
+		return nil, fmt.Errorf("--observe is %s, %s, or a file with observer schemas: %w", observeDeclared, observeMinimal, err)
+	}
+	c.observerSchema = &observerSchema
+	return parts, nil
+}
+
+// composed is an Application that is to be created.
+type composed struct {
+	draft
+
+	parts []compose.Part
+}
+
+// compose makes the Applications of the objects.
+func (c *creation) compose(parts []compose.Part) ([]composed, error) {
+	maxBytes := mutate.MaxSpecBytes
+	if c.observerSchema != nil {
+		maxBytes -= len(c.observerSchema.text)
+	}
+	groups := compose.Split(parts, manifest.MaxResources, maxBytes)
+	if len(groups) > 1 && c.observerSchema != nil {
+		return nil, fmt.Errorf("the objects need %d Applications, and the observer schemas of %s are for one: create the Applications one by one", len(groups), c.observe)
+	}
+	apps := make([]composed, 0, len(groups))
+	for i, group := range groups {
+		name := c.name
+		if len(groups) > 1 {
+			name = fmt.Sprintf("%s-%d", c.name, i+1)
+		}
+		apps = append(apps, c.application(name, group))
+	}
+	return apps, nil
+}
+
+func (c *creation) application(name string, parts []compose.Part) composed {
+	manifests, schemas := compose.Spec(parts)
+	d := draftOf(name, file{c.source(), []byte(manifests)})
+	d.cm.Namespace = c.namespace
+	objects := make([]compose.Object, 0, len(parts))
+	for _, part := range parts {
+		objects = append(objects, part.Object)
+	}
+	d.places.parts[application.ManifestKey] = part{file: c.source(), objects: objects}
+	switch {
+	case c.observerSchema != nil:
+		d.set(application.ObserverSchemaKey, *c.observerSchema)
+	case schemas != "":
+		d.cm.Data[application.ObserverSchemaKey] = schemas
+	}
+	for annotation, value := range map[string]string{application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode} {
+		if value != "" {
+			d.cm.Annotations[annotation] = value
+		}
+	}
+	return composed{d, parts}
+}
+
+// write creates the Applications, unless it is a dry run, and prints them.
+func (c *creation) write(ctx context.Context, j *judgement) error {
+	if len(j.apps) > 1 {
+		fmt.Fprintf(c.ErrOut, "An Application has at most %d objects and %d KiB. The objects are split in the order of the input:\n", manifest.MaxResources, mutate.MaxSpecBytes>>10)
+	}
+	for i, app := range j.apps {
+		cm := app.cm
+		if c.dryRun != dryRunClient {
+			created, err := c.send(ctx, j, app, c.dryRun == dryRunServer)
+			if err := errors.Join(j.flush(c.ErrOut), err); err != nil {
+				return err
+			}
+			cm = created
+		}
+		if err := c.print(i, cm, len(app.parts)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *creation) print(i int, cm *corev1.ConfigMap, objects int) error {
+	if c.output.isDocument() {
+		if i > 0 && c.output.value == asYAML {
+			fmt.Fprintln(c.Out, "---")
+		}
+		cm.APIVersion, cm.Kind, cm.ManagedFields = "v1", "ConfigMap", nil
+		return printDocument(c.Out, c.output.value, cm)
+	}
+	suffix := ""
+	if c.dryRun != dryRunNone {
+		suffix = " (" + c.dryRun + " dry run)"
+	}
+	count := "1 object"
+	if objects != 1 {
+		count = fmt.Sprintf("%d objects", objects)
+	}
+	_, err := fmt.Fprintln(c.Out, oneLine(fmt.Sprintf("application %s/%s created, with %s%s", cm.Namespace, cm.Name, count, suffix)))
+	return err
+}
+
+// printUnsupported prints the objects for kubectl apply.
+func (c *creation) printUnsupported(objects []unsupported) error {
+	if len(objects) == 0 {
+		fmt.Fprintln(c.ErrOut, "All objects can belong to an Application.")
+		return nil
+	}
+	for i, object := range objects {
+		if i > 0 {
+			fmt.Fprintln(c.Out, "---")
+		}
+		if _, err := fmt.Fprintln(c.Out, strings.Trim(string(object.Text), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package compose
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+// write writes files below a new folder, and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return folder
+}
+
+func configMap(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+}
+
+// summary has place and name of each object.
+func summary(objects []Object) []string {
+	var all []string
+	for _, object := range objects {
+		all = append(all, filepath.Base(object.File)+strings.TrimPrefix(object.Place(), object.File)+" "+object.Name)
+	}
+	return all
+}
+
+func TestFilesAndFoldersAreReadAsKubectlReadsThem(t *testing.T) {
+	folder := write(t, map[string]string{
+		"b.yaml":     "# first\n---\n" + configMap("b1") + "---\n---\n# nothing\n---\n" + configMap("b2"),
+		"a.json":     `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`,
+		"notes.txt":  "this is no manifest",
+		"sub/c.yml":  configMap("c"),
+		"sub/d.yaml": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: d1}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: d2}}\n",
+	})
+	for _, c := range []struct {
+		name      string
+		names     []string
+		recursive bool
+		want      []string
+	}{
+		{"a folder", []string{folder}, false, []string{"a.json:1 a", "b.yaml:3 b1", "b.yaml:10 b2"}},
+		{"a folder and those in it", []string{folder}, true, []string{"a.json:1 a", "b.yaml:3 b1", "b.yaml:10 b2", "c.yml:1 c", "d.yaml:1 d1", "d.yaml:1 d2"}},
+		{"a file, and the input", []string{filepath.Join(folder, "sub", "c.yml"), "-"}, false, []string{"c.yml:1 c", "stdin:1 e"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			objects, err := Read(strings.NewReader(configMap("e")), c.names, c.recursive)
+			kit.Must(t, err)
+			if diff := cmp.Diff(c.want, summary(objects)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATextStaysAsItsAuthorWroteIt(t *testing.T) {
+	const text = "# why\napiVersion: v1\nkind: ConfigMap # what\nmetadata: {name: a}\n"
+	objects, err := objectsIn("a", []byte("---\n"+text))
+	kit.Must(t, err)
+	if diff := cmp.Diff(text, string(objects[0].Text)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAliasesAreWrittenOut(t *testing.T) {
+	objects, err := objectsIn("a", []byte(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data:
+  one: &one yes-1 # stays
+  two: *one
+base: &base {x: "1", y1: "1"}
+others: &others [*base, {z: "3", x: "9"}]
+merged: {<<: *base, y1: "2"}
+all: {<<: *others, y1: "5"}
+`))
+	kit.Must(t, err)
+	want := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
+		"data":   map[string]any{"one": "yes-1", "two": "yes-1"},
+		"base":   map[string]any{"x": "1", "y1": "1"},
+		"others": []any{map[string]any{"x": "1", "y1": "1"}, map[string]any{"z": "3", "x": "9"}},
+		"merged": map[string]any{"x": "1", "y1": "2"},
+		"all":    map[string]any{"x": "1", "y1": "5", "z": "3"},
+	}
+	if diff := cmp.Diff(want, objects[0].Value); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if text := string(objects[0].Text); !strings.Contains(text, "# stays") {
+		t.Errorf("the comment is lost:\n%s", text)
+	}
+}
+
+func TestAnErrorNamesTheLineAndNoValue(t *testing.T) {
+	bomb := strings.Builder{}
+	bomb.WriteString("a0: &a0 [secret, secret]\n")
+	for i := 1; i < 60; i++ {
+		bomb.WriteString(strings.NewReplacer("N", string(rune('0'+i%10))+"x"+strings.Repeat("i", i), "M", string(rune('0'+(i-1)%10))+"x"+strings.Repeat("i", i-1)).Replace("aN: &aN [*aM, *aM]\n"))
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"no YAML", "a: secret\n b: [\n", "f:2: parse YAML: "},
+		{"a duplicate key", configMap("a") + "---\n" + configMap("b") + "kind: secret\n", "f:8: parse YAML: "},
+		{"an alias that contains itself", "a: &a [*a]\n", "f:1: nested deeper than 64: write it flatter"},
+		{"a merge key that contains itself", "a: &a {<<: *a}\n", "f:1: nested deeper than 64: write it flatter"},
+		{"no object to merge", "a: &a secret\nb: {<<: *a}\n", "f:"},
+		{"aliases of aliases", strings.Replace(bomb.String(), "&a1xi [*a0x, *a0x]", "&a1xi [*a0, *a0]", 1), "f:"},
+		{"no name", "\n---\napiVersion: v1\nkind: ConfigMap\n", "f:3: the resource lacks metadata.name"},
+		{"no object", "secret", "f:1: the document is no object: it needs apiVersion, kind and metadata.name"},
+		{"a long number", configMap("a") + "data: {a: 99999999999999999999}\n", "f:4: an integer has more digits than 64 bits hold"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := objectsIn("f", []byte(c.text))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("want %q, got %v", c.want, err)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeReadSaysWhatToDo(t *testing.T) {
+	for name, want := range map[string]string{
+		"https://example.org/a.yaml":            "curl URL | kubectl krake create",
+		write(t, map[string]string{"a.md": ""}): "-R also reads the folders in it",
+		"missing.yaml":                          "missing.yaml",
+	} {
+		if _, err := Read(nil, []string{name}, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: want %q, got %v", name, want, err)
+		}
+	}
+}
+
+func TestAKustomizationIsBuilt(t *testing.T) {
+	folder := write(t, map[string]string{"kustomization.yaml": "namePrefix: my-\nresources: [a.yaml]\n", "a.yaml": configMap("a")})
+	objects, err := Kustomize(folder)
+	kit.Must(t, err)
+	if diff := cmp.Diff([]string{filepath.Base(folder) + " my-a"}, summary(objects)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, err := Kustomize(t.TempDir()); err == nil {
+		t.Error("want an error for a folder without a kustomization")
+	}
+}
+
+// Webhook and agent read each text, as the one object that it was made of.
+func FuzzObjects(f *testing.F) {
+	for _, seed := range []string{
+		configMap("a"), "a: &a [*a]", "a: &a {b: 1}\nc: {<<: *a}", "- {apiVersion: v1, kind: A, metadata: {name: a}}",
+		`{"apiVersion":"v1","kind":"AList","items":[{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}]}`,
+		"--- # a\n" + configMap("a") + "--- {b: c}\n", "? [a]\n: &b {*b : c}", "a: !!binary b", "<<: &a [*a, {b: c}]",
+		"apiVersion: v1\nkind: A\nmetadata: &m {name: a, b: yes, c: 0x1F, d: 2001-01-01, e: 1_000, f: ~}\nspec: *m\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		objects, err := objectsIn("f", text)
+		if err != nil {
+			return
+		}
+		for _, object := range objects {
+			values, err := manifest.Decode(object.Text)
+			if len(object.Text) > manifest.MaxBytes {
+				continue
+			}
+			kit.Must(t, err)
+			if diff := cmp.Diff([]any{object.Value}, values); diff != "" {
+				t.Errorf("-read +by the webhook:\n%s", diff)
+			}
+		}
+	})
+}

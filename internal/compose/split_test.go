@@ -1,0 +1,51 @@
+package compose
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func part(text, observerSchema string) Part {
+	return Part{Object: Object{Text: []byte(text)}, Schema: []byte(observerSchema)}
+}
+
+func TestObjectsAreSplitInTheirOrder(t *testing.T) {
+	var parts []Part
+	for range 5 {
+		parts = append(parts, part("12345", ""))
+	}
+	large := part(strings.Repeat("x", 100), "")
+	for _, c := range []struct {
+		name                 string
+		parts                []Part
+		maxObjects, maxBytes int
+		want                 []int
+	}{
+		{"none", nil, 2, 100, nil},
+		{"by number", parts, 2, 1000, []int{2, 2, 1}},
+		{"by size, with the separators", parts, 100, 2 * (5 + len(separator)), []int{2, 2, 1}},
+		{"one byte less", parts, 100, 2*(5+len(separator)) - 1, []int{1, 1, 1, 1, 1}},
+		{"with observer schemas", []Part{part("12345", "12345"), part("12345", "12345")}, 100, 4*(5+len(separator)) - 1, []int{1, 1}},
+		{"too large by itself", []Part{parts[0], large, parts[0]}, 100, 20, []int{1, 1, 1}},
+	} {
+		var got []int
+		for _, group := range Split(c.parts, c.maxObjects, c.maxBytes) {
+			got = append(got, len(group))
+			if manifest, observerSchema := Spec(group); len(group) > 1 && len(manifest)+len(observerSchema) > c.maxBytes {
+				t.Errorf("%s: a spec of %d bytes", c.name, len(manifest)+len(observerSchema))
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestDocumentsAreSeparated(t *testing.T) {
+	manifest, observerSchema := Spec([]Part{part("\na: b\n\n", ""), part("c: d", "e: f\n"), part("g: h\n", "i: j\n")})
+	if diff := cmp.Diff([]string{"a: b\n---\nc: d\n---\ng: h\n", "e: f\n---\ni: j\n"}, []string{manifest, observerSchema}); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
