@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -168,82 +167,6 @@ func (c *creation) namespaceOf(objects []compose.Object) (string, error) {
 		}
 	}
 	return cmp.Or(named, namespace), nil
-}
-
-// parts adds the observer schemas of a preset to the objects, and reads the file if --observe
-// names one.
-func (c *creation) parts(objects []compose.Object) ([]compose.Part, error) {
-	parts := make([]compose.Part, len(objects))
-	for i, object := range objects {
-		parts[i].Object = object
-	}
-	switch c.observe {
-	case observeDeclared:
-		return parts, nil
-	case observeMinimal:
-		schemas, err := compose.Minimal(objects)
-		for i, text := range schemas {
-			parts[i].Schema = text
-		}
-		return parts, err
-	}
-	observerSchema, err := readFile(c.In, c.observe)
-	if err != nil {
-		return nil, fmt.Errorf("--observe is %s, %s, or a file with observer schemas: %w", observeDeclared, observeMinimal, err)
-	}
-	c.observerSchema = &observerSchema
-	return parts, nil
-}
-
-// composed is an Application that is to be created.
-type composed struct {
-	draft
-
-	parts []compose.Part
-}
-
-// compose makes the Applications of the objects.
-func (c *creation) compose(parts []compose.Part) ([]composed, error) {
-	maxBytes := mutate.MaxSpecBytes
-	if c.observerSchema != nil {
-		maxBytes -= len(c.observerSchema.text)
-	}
-	groups := compose.Split(parts, manifest.MaxResources, maxBytes)
-	if len(groups) > 1 && c.observerSchema != nil {
-		return nil, fmt.Errorf("the objects need %d Applications, and the observer schemas of %s are for one: create the Applications one by one", len(groups), c.observe)
-	}
-	apps := make([]composed, 0, len(groups))
-	for i, group := range groups {
-		name := c.name
-		if len(groups) > 1 {
-			name = fmt.Sprintf("%s-%d", c.name, i+1)
-		}
-		apps = append(apps, c.application(name, group))
-	}
-	return apps, nil
-}
-
-func (c *creation) application(name string, parts []compose.Part) composed {
-	manifests, schemas := compose.Spec(parts)
-	d := draftOf(name, file{c.source(), []byte(manifests)})
-	d.cm.Namespace = c.namespace
-	objects := make([]compose.Object, 0, len(parts))
-	for _, part := range parts {
-		objects = append(objects, part.Object)
-	}
-	d.places.parts[application.ManifestKey] = part{file: c.source(), objects: objects}
-	switch {
-	case c.observerSchema != nil:
-		d.set(application.ObserverSchemaKey, *c.observerSchema)
-	case schemas != "":
-		d.cm.Data[application.ObserverSchemaKey] = schemas
-	}
-	for annotation, value := range map[string]string{application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode} {
-		if value != "" {
-			d.cm.Annotations[annotation] = value
-		}
-	}
-	return composed{d, parts}
 }
 
 // write creates the Applications, unless it is a dry run, and prints them.
