@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// webhook answers creations of ConfigMaps. For each kind in refused it names a cause, one kind in
+// each answer.
+type webhook struct {
+	refused  []string
+	warnings []string
+	exists   bool
+	// tried and created are the names of the Applications, and the kinds in their manifests.
+	tried, created []string
+}
+
+func (w *webhook) serve(t *testing.T) (url string) {
+	t.Helper()
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (w *webhook) ServeHTTP(response http.ResponseWriter, request *http.Request) {
+	var cm corev1.ConfigMap
+	text, err := io.ReadAll(request.Body)
+	if err == nil {
+		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(text, nil, &cm)
+	}
+	if err != nil || request.Method != http.MethodPost {
+		w.answer(response, apierrors.NewBadRequest(fmt.Sprint(request.Method, err)))
+		return
+	}
+	kinds := kindsIn(cm.Data[application.ManifestKey])
+	if request.URL.Query().Get("dryRun") == "" {
+		w.created = append(w.created, cm.Name+" "+strings.Join(kinds, " "))
+	} else {
+		w.tried = append(w.tried, cm.Name+" "+strings.Join(kinds, " "))
+	}
+	for _, text := range w.warnings {
+		response.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+	}
+	if w.exists {
+		w.answer(response, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, cm.Name))
+		return
+	}
+	for _, refused := range w.refused {
+		for i, kind := range kinds {
+			if kind == refused {
+				path := field.NewPath("data").Child(application.ManifestKey).Index(i).Child("kind")
+				w.answer(response, apierrors.NewInvalid(schema.GroupKind{Kind: "Application"}, cm.Name, field.ErrorList{field.Forbidden(path, "have an administrator create it")}))
+				return
+			}
+		}
+	}
+	w.write(response, http.StatusCreated, cm)
+}
+
+func kindsIn(manifest string) []string {
+	var kinds []string
+	for line := range strings.Lines(manifest) {
+		if kind, ok := strings.CutPrefix(line, "kind: "); ok {
+			kinds = append(kinds, strings.TrimSpace(kind))
+		}
+	}
+	return kinds
+}
+
+func (w *webhook) answer(response http.ResponseWriter, err *apierrors.StatusError) {
+	w.write(response, int(err.ErrStatus.Code), metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Message: err.ErrStatus.Message,
+		Reason: err.ErrStatus.Reason, Details: err.ErrStatus.Details, Code: err.ErrStatus.Code,
+	})
+}
+
+func (w *webhook) write(response http.ResponseWriter, code int, value any) {
+	response.Header().Set("Content-Type", "application/json")
+	response.WriteHeader(code)
+	_ = json.NewEncoder(response).Encode(value)
+}
+
+// document is an object of a kind.
+func document(kind, rest string) string {
+	return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: a}\n" + rest
+}
+
+func TestCreateAsksAgainUntilNothingUnsupportedIsLeft(t *testing.T) {
+	files := map[string]string{"all.yaml": strings.Join([]string{
+		document("ClusterRole", ""), document("Secret", "stringData: {a: b}\n"), document("ConfigMap", ""), document("Namespace", ""),
+	}, "---\n")}
+	const refusals = `all.yaml:1: ClusterRole a: %[1]s: have an administrator create it
+all.yaml:5: Secret a: %[1]s: everyone with read access to ConfigMaps could see the values of the Secret: create it separately, with kubectl create secret or an operator for external or sealed secrets, and refer to it by its name
+all.yaml:14: Namespace a: %[1]s: have an administrator create it
+`
+	tried := []string{"web ClusterRole ConfigMap Namespace", "web ConfigMap Namespace", "web ConfigMap"}
+	for _, c := range []struct {
+		why, flag, out, says string
+		status               int
+		created              []string
+	}{
+		{"one is enough to create nothing", "", "", fmt.Sprintf(refusals, "cannot belong to an Application") +
+			"error: nothing is created: print these objects for kubectl apply with --only-unsupported, and create the others with --skip-unsupported\n", 2, nil},
+		{"the others", "--skip-unsupported", "application demo/web created, with 1 object\n", fmt.Sprintf(refusals, "left out"), 0, []string{"web ConfigMap"}},
+		{"these", "--only-unsupported", strings.Join([]string{document("ClusterRole", ""), document("Secret", "stringData: {a: b}\n"), document("Namespace", "")}, "---\n"), "", 0, nil},
+	} {
+		w := &webhook{refused: []string{"ClusterRole", "Namespace"}}
+		arguments := []string{"create", "web", "-f", "all.yaml", "-n", "demo", "--server", w.serve(t)}
+		if c.flag != "" {
+			arguments = append(arguments, c.flag)
+		}
+		out, says, status := invoke(t, files, arguments...)
+		check.Equal(t, c.why+": output", c.out, out)
+		check.Equal(t, c.why+": errors", c.says, says)
+		check.Equal(t, c.why+": status", c.status, status)
+		check.Equal(t, c.why+": tried", tried, w.tried)
+		check.Equal(t, c.why+": created", c.created, w.created)
+	}
+}
+
+// Each warning is printed once, with its place: that of the code of the webhook, that of the dry run,
+// and that of the creation.
+func TestCreateRepeatsNoWarning(t *testing.T) {
+	known := `data.spec.manifest[0]: unknown field "dta"`
+	w := &webhook{warnings: []string{known, "data.spec.manifest[1].data.a: the server says so", known[:30] + "...", "no place"}}
+	files := map[string]string{"a.yaml": document("ConfigMap", "dta: {}\n") + "---\n" + document("ConfigMap", "data:\n  a: b\n")}
+	files["a.yaml"] = strings.Replace(files["a.yaml"], "name: a", "name: b", 1)
+	_, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--server", w.serve(t))
+	check.Equal(t, "errors", `a.yaml:4: warning: data.spec.manifest[0]: unknown field "dta"
+a.yaml:10: warning: data.spec.manifest[1].data.a: the server says so
+a.yaml: warning: no place
+`, says)
+	check.Equal(t, "status", 0, status)
+	check.Equal(t, "created", []string{"web ConfigMap ConfigMap"}, w.created)
+}
+
+func TestCreateOfflineAsksNoServer(t *testing.T) {
+	w := &webhook{exists: true}
+	url := w.serve(t)
+	files := map[string]string{"a.yaml": document("ConfigMap", ""), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
+	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--dry-run=client", "-o", "yaml",
+		"--observe", "schema.yaml", "--cluster=east", "--mode=observe")
+	check.Equal(t, "output", `apiVersion: v1
+data:
+  spec.manifest: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: a}
+  spec.observer_schema: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: a}
+    data: {a: null}
+kind: ConfigMap
+metadata:
+  annotations:
+    krake.dev/application: v1
+    krake.dev/cluster: east
+    krake.dev/mode: observe
+  name: web
+  namespace: demo
+`, out)
+	check.Equal(t, "errors", "", says)
+	check.Equal(t, "status", 0, status)
+	check.Equal(t, "tried", nil, w.tried)
+
+	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--skip-unsupported")
+	check.Equal(t, "errors", "error: the ConfigMap web exists in namespace demo: choose another name, or change it by the output of --dry-run=client -o yaml\n", says)
+	check.Equal(t, "status", 2, status)
+	check.Equal(t, "created", nil, w.created)
+}
+
+func TestCreateSplitsWhatIsTooMuch(t *testing.T) {
+	var all []string
+	for i := range 101 {
+		all = append(all, strings.Replace(document("ConfigMap", ""), "name: a", fmt.Sprintf("name: a%d", i), 1))
+	}
+	files := map[string]string{"a.yaml": strings.Join(all, "---\n"), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
+	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client")
+	check.Equal(t, "output", "application demo/web-1 created, with 100 objects (client dry run)\napplication demo/web-2 created, with 1 object (client dry run)\n", out)
+	check.Equal(t, "errors", "An Application has at most 100 objects and 256 KiB. The objects are split in the order of the input:\n", says)
+	check.Equal(t, "status", 0, status)
+	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "--observe=schema.yaml")
+	check.Equal(t, "errors", "error: the objects need 2 Applications, and the observer schemas of schema.yaml are for one: create the Applications one by one\n", says)
+	check.Equal(t, "status", 2, status)
+}
+
+// As in kubectl, objects decide on the namespace if the flag does not.
+func TestCreateTakesTheNamespaceOfItsObjects(t *testing.T) {
+	in := func(namespace string) string {
+		return strings.Replace(document("ConfigMap", ""), "name: a", "name: a"+namespace+", namespace: "+namespace, 1)
+	}
+	for _, c := range []struct{ files, flag, out, says string }{
+		{in("shop") + "---\n" + document("ConfigMap", ""), "", "application shop/web created, with 2 objects (client dry run)\n", ""},
+		{document("ConfigMap", ""), "", "application default/web created, with 1 object (client dry run)\n", ""},
+		{in("shop"), "--namespace=demo", "application demo/web created, with 1 object (client dry run)\n", ""},
+		{in("shop") + "---\n" + in("other"), "", "", "error: a.yaml:5: it is for namespace other, and an object before it for namespace shop: " +
+			"create an Application for each namespace, and name the namespace by -n\n"},
+	} {
+		arguments := []string{"create", "web", "-f", "a.yaml", "--dry-run=client"}
+		if c.flag != "" {
+			arguments = append(arguments, c.flag)
+		}
+		out, says, _ := invoke(t, map[string]string{"a.yaml": c.files}, arguments...)
+		check.Equal(t, "output", c.out, out)
+		check.Equal(t, "errors", c.says, says)
+	}
+}
+
+func TestCreateRefusesWhatItCannotRead(t *testing.T) {
+	files := map[string]string{"a.yaml": document("ConfigMap", ""), "bad.yaml": "a: [", "secret.yaml": document("Secret", "data: {a: Yg==}\n")}
+	for _, c := range []struct{ arguments, want string }{
+		{"", "there are no manifests: name files or folders by -f, or a kustomization by -k"},
+		{"-f bad.yaml", "bad.yaml:1: parse YAML"},
+		{"-f none.yaml", "none.yaml: no such file"},
+		{"-k .", "build the kustomization .: "},
+		{"-f a.yaml --observe=some", "--observe is declared, minimal, or a file with observer schemas: "},
+		{"-f a.yaml --dry-run=some", `--dry-run: "some" has to be one of none, client, server`},
+		{"-f a.yaml --mode=some --dry-run=client", "metadata.annotations[krake.dev/mode]"},
+		{"-f secret.yaml --skip-unsupported --dry-run=client", "secret.yaml: no object in it can belong to an Application: create them by kubectl apply"},
+	} {
+		out, says, status := invoke(t, files, append([]string{"create", "web"}, strings.Fields(c.arguments)...)...)
+		if out != "" || status != 2 || !strings.Contains(says, c.want) {
+			t.Errorf("%s: want %q, got %d %q %q", c.arguments, c.want, status, out, says)
+		}
+	}
+}
+
+// The commands read from one stream, and name it.
+func TestCreateReadsTheStandardInput(t *testing.T) {
+	_, says, _ := invoke(t, map[string]string{"-": document("Secret", "data: {a: Yg==}\n")}, "create", "web", "-f", "-", "--dry-run=client")
+	if !strings.HasPrefix(says, "stdin:1: Secret a: cannot belong") {
+		t.Error(says)
+	}
+}
