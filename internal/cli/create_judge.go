@@ -47,6 +47,8 @@ type judgement struct {
 	warned []string
 }
 
+func (j *judgement) hasMistakes() bool { return j.failed != nil }
+
 // sort puts the unsupported objects in the order of the input.
 func (j *judgement) sort(all []compose.Part) {
 	place := func(u unsupported) int {
@@ -125,7 +127,7 @@ func (c *creation) unsupportedIn(ctx context.Context, j *judgement) ([]unsupport
 		j.failed = errors.Join(j.failed, app.tell(&j.said, prepared))
 		j.warned = append(j.warned, prepared.Warnings...)
 	}
-	if len(found) > 0 || j.failed != nil || c.dryRun == dryRunClient {
+	if len(found) > 0 || j.hasMistakes() || c.dryRun == dryRunClient {
 		return found, nil
 	}
 	for _, app := range j.apps {

@@ -75,7 +75,7 @@ func wantedOf(object Object, isScaled bool) [][]string {
 	if !runsPods {
 		return wanted
 	}
-	path = append(path[:len(path):len(path)], "spec")
+	path = append(slices.Clip(path), "spec")
 	for _, containers := range []string{"containers", "initContainers"} {
 		for _, name := range []string{"name", "image", "ports"} {
 			wanted = append(wanted, slices.Concat(path, []string{containers, anyItem, name}))
@@ -115,7 +115,7 @@ func (m minimal) object(fields map[string]any, path []string) any {
 			kept[name] = field
 			continue
 		}
-		if value := m.node(field, append(path[:len(path):len(path)], name)); value != any(nothing{}) {
+		if value := m.node(field, append(slices.Clip(path), name)); value != any(nothing{}) {
 			kept[name] = value
 		}
 	}
@@ -131,7 +131,7 @@ func (m minimal) list(items []any, path []string) any {
 	kept := make([]any, 0, len(items))
 	keeps := false
 	for _, element := range elements {
-		value := m.node(element, append(path[:len(path):len(path)], anyItem))
+		value := m.node(element, append(slices.Clip(path), anyItem))
 		if value == any(nothing{}) {
 			value = map[string]any{}
 		} else {
