@@ -30,6 +30,7 @@ fuzz:
 		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
 	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
+	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
 # KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.

@@ -208,6 +208,9 @@ func (d Document) objectsOf(items []any) ([]Object, error) {
 // rewritten reads a document that webhook and agent refuse, with its aliases written out.
 func (d Document) rewritten() ([]Object, error) {
 	_, refused := manifest.DecodeTree(d.Text)
+	if len(d.Text) > manifest.MaxBytes {
+		return nil, refused
+	}
 	text, err := expand(d.Text)
 	if errors.Is(err, errUnreadable) {
 		return nil, refused
