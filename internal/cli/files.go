@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -28,11 +26,7 @@ type file struct {
 }
 
 func readFile(in io.Reader, name string) (file, error) {
-	if name == "-" {
-		text, err := io.ReadAll(in)
-		return file{"stdin", text}, err
-	}
-	text, err := os.ReadFile(filepath.Clean(name))
+	name, text, err := compose.ReadFile(in, name)
 	return file{name, text}, err
 }
 

@@ -4,20 +4,25 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	yamltree "go.yaml.in/yaml/v3"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// errUnreadable is the error of a text that is no YAML at all.
-var errUnreadable = errors.New("no YAML")
+// errUnreadable is the error of a text that is not one document of YAML.
+var errUnreadable = errors.New("not one document of YAML")
 
 // expand returns a document without anchors, aliases and merge keys: their values are written out.
 func expand(document []byte) ([]byte, error) {
-	var tree yamltree.Node
-	if err := yamltree.Unmarshal(document, &tree); err != nil {
+	decoder := yamltree.NewDecoder(bytes.NewReader(document))
+	var tree, more yamltree.Node
+	if err := decoder.Decode(&tree); err != nil {
 		return nil, errUnreadable // its own error may repeat values
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errUnreadable // a second document would be lost
 	}
 	e := expander{left: manifest.MaxBytes}
 	whole, err := e.node(&tree, 0)

@@ -56,14 +56,11 @@ func Read(in io.Reader, names []string, recursive bool) ([]Object, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			text, err := textOf(in, file)
+			called, text, err := ReadFile(in, file)
 			if err != nil {
 				return nil, err
 			}
-			if file == "-" {
-				file = "stdin"
-			}
-			found, err := objectsIn(file, text)
+			found, err := objectsIn(called, text)
 			if err != nil {
 				return nil, err
 			}
@@ -105,11 +102,14 @@ func filesOf(name string, recursive bool) ([]string, error) {
 	return files, err
 }
 
-func textOf(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(in)
+// ReadFile reads a file, or the input if its name is "-". Messages call it by the returned name.
+func ReadFile(in io.Reader, name string) (called string, text []byte, err error) {
+	if name == "-" {
+		text, err = io.ReadAll(in)
+		return "stdin", text, err
 	}
-	return os.ReadFile(filepath.Clean(file))
+	text, err = os.ReadFile(filepath.Clean(name))
+	return name, text, err
 }
 
 // Kustomize reads the objects of a kustomization, as kubectl kustomize does.

@@ -120,6 +120,8 @@ func TestAnErrorNamesTheLineAndNoValue(t *testing.T) {
 		{"no name", "\n---\napiVersion: v1\nkind: ConfigMap\n", "f:3: the resource lacks metadata.name"},
 		{"no object", "secret", "f:1: the document is no object: it needs apiVersion, kind and metadata.name"},
 		{"a large document", configMap("a") + "# " + strings.Repeat("secret ", manifest.MaxBytes/7), "f:1: the text has 262196 bytes; the maximum is 262144: split it"},
+		{"a second document on the line of its separator", configMap("a") + "--- {secret: a}\n", "f:1: a further document must begin with a line"},
+		{"a second document, beside an alias", "a: &a b\nc: *a\n...\n{secret: a}\n", "f:1: a further document must begin with a line"},
 		{"a long number", configMap("a") + "data: {a: 99999999999999999999}\n", "f:4: an integer has more digits than 64 bits hold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
