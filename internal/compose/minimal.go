@@ -35,22 +35,13 @@ func Minimal(objects []Object) ([][]byte, error) {
 // target is an object that an autoscaler scales.
 type target struct{ kind, name, namespace string }
 
-// targetsOf finds the targets of HorizontalPodAutoscalers, and of the autoscalers that name them
-// in the same field, as KEDA's ScaledObject.
+// targetsOf finds the targets of autoscalers.
 func targetsOf(objects []Object) []target {
 	var found []target
 	for _, object := range objects {
-		spec, _ := object.Value["spec"].(map[string]any)
-		ref, ok := spec["scaleTargetRef"].(map[string]any)
-		if !ok {
-			continue
+		if kind, name := apitypes.ScaleTarget(object.Value); name != "" {
+			found = append(found, target{kind, name, object.Namespace})
 		}
-		scaled := target{kind: "Deployment", namespace: object.Namespace} // KEDA's default
-		if kind, _ := ref["kind"].(string); kind != "" {
-			scaled.kind = kind
-		}
-		scaled.name, _ = ref["name"].(string)
-		found = append(found, scaled)
 	}
 	return found
 }

@@ -66,12 +66,7 @@ func sameHold(cm, stored *corev1.ConfigMap) bool {
 func suspectScaling(desired Desired) []string {
 	var warnings []string
 	for _, scaler := range desired.Manifest {
-		target := below(scaler, "spec", "scaleTargetRef")
-		name, _ := target["name"].(string)
-		kind, _ := target["kind"].(string)
-		if kind == "" {
-			kind = "Deployment" // KEDA's default
-		}
+		kind, name := apitypes.ScaleTarget(scaler)
 		for i, resource := range desired.Manifest {
 			id, err := manifest.Identify(resource)
 			if err != nil || id.Name != name || id.Kind != kind || !desired.Schemas[i].Observes("spec", "replicas") {
