@@ -1,7 +1,11 @@
 # Nothing but Go is needed: what the tests run against is built from Go modules,
 # once, and kept in the user's cache folder.
 
-.PHONY: demo test verify proofs fuzz faults lint cluster build images install.yaml reference e2e release bench recording
+# As in the images, and as where no C compiler is installed. With both kinds of builds, the cache
+# has all packages twice.
+export CGO_ENABLED = 0
+
+.PHONY: pictures demo test verify compat proofs fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -13,11 +17,15 @@ test: cluster
 	go vet ./...
 	go run ./test/gate commit --results bin/commit.tsv
 
-# Everything else: new inputs for what reads those of others, the images, a sample of planted
-# bugs, and the tests that make test skips or shortens. At most 30 minutes on 2 cores.
+# Everything else: new inputs for what reads those of others, the images, Argo CD's and Flux's
+# view of Applications, the page of kubectl krake ui in a browser, a sample of planted bugs, and the tests that make test skips or shortens. At most 30 minutes on 2 cores.
 verify: cluster fuzz
 	go -C images vet ./...
 	go -C images test -timeout 30m -count=1 ./...
+	go -C test/gitops vet ./...
+	go -C test/gitops test -timeout 10m -count=1 ./...
+	go -C test/ui vet ./...
+	go -C test/ui test -timeout 10m -count=1 ./...
 	go run ./test/mutants --sample 12
 	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go run ./test/gate verify --results bin/verify.tsv --show bin/faults.md
 
@@ -30,6 +38,7 @@ fuzz:
 		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
 	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
+	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/lens
 	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
@@ -37,13 +46,19 @@ fuzz:
 e2e: cluster
 	go test -timeout 40m -count=1 -v ./test/e2e
 
-# The release tier of test/faults: every fault at every call, which takes an hour, and half
-# an hour of soak. What was tried is in bin/faults: make faults goes on where it was ended,
+# The suites that depend most on the API server, on another version of Kubernetes, built from its
+# modules: make compat KUBERNETES=1.33
+compat: export KRAKE_TEST_KUBERNETES = $(or $(KUBERNETES),$(error set KUBERNETES, such as make compat KUBERNETES=1.33))
+compat: cluster
+	go test -short -timeout 40m -count=1 ./test/e2e ./test/admission ./test/policies
+
+# The release tier of test/faults: every fault at every call, 2,250 double faults and 2,000 races, which takes
+# some hours, and half an hour of soak. What was tried is in bin/faults: make faults goes on where it was ended,
 # and with another ROUNDS it adds rounds, in which other people meddle.
 ROUNDS ?= 1
 faults: cluster
 	KRAKE_FAULTS_RESULTS=$(CURDIR)/bin/faults KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 \
-		-run 'TestLostEventsAreFoundByTheResync$$|TestKilledAgentLeavesNothingOver|TestAnswersThatNeverComeCostNothing|TestFaultsAtUnnumberedCallsLeaveNothingOver|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestNeighbours|TestSoak' ./test/faults; \
+		-run 'TestLostEventsAreFoundByTheResync$$|TestKilledAgentLeavesNothingOver|TestAnswersThatNeverComeCostNothing|TestFaultsAtUnnumberedCallsLeaveNothingOver|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestTwoAPIServersBehindOneAddress|TestClocksOfAgentAndWebhookJump|TestTheClockOfTheAPIServerJumps|TestNeighbours|TestSoak' ./test/faults; \
 	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
 
 # Drift under load, beside others (docs/load.md): some hours, or minutes with ARGS=--quick.
@@ -65,10 +80,12 @@ lint:
 	bin/golangci-lint run ./...
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 	cd images && ../bin/golangci-lint run ./...
+	cd test/gitops && ../../bin/golangci-lint run ./...
+	cd test/ui && ../../bin/golangci-lint run ./...
 	go run ./test/prose
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
+	go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
 	install cmd/kubectl-krake/kubectl_complete-krake bin/
 
 # The image of agent and webhook: by Docker where it answers, else without it, as
@@ -90,6 +107,17 @@ install.yaml:
 	mkdir -p bin
 	go run ./manifests/render $(if $(IMAGE),--image $(IMAGE)) > bin/install.yaml.new
 	mv bin/install.yaml.new bin/install.yaml
+
+# bin/chart is a Helm chart of the overlays, for helm install krake bin/chart.
+chart:
+	rm -rf bin/chart
+	go run ./manifests/render --chart bin/chart $(if $(IMAGE),--image $(IMAGE))
+
+# docs/ui/*.png, from a browser. All pictures, also dark and narrow ones, are in bin/pictures.
+pictures: cluster
+	rm -rf bin/pictures && mkdir -p bin/pictures
+	KRAKE_BROWSER_REQUIRED=yes KRAKE_PICTURES=$(CURDIR)/bin/pictures go -C test/ui test -count=1 -run '^TestPictures$$' ./...
+	for name in overview application lens; do cp bin/pictures/$$name-light-wide.png docs/ui/$$name.png; done
 
 # docs/proofs.md, from the comments of the tests.
 proofs:

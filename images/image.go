@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -52,14 +53,14 @@ func (o options) makeAll(ctx context.Context, scratch string, out io.Writer) err
 	if err := o.publish(ctx, index); err != nil {
 		return err
 	}
-	if o.release != "" {
-		if err := o.makePlugins(ctx, scratch); err != nil {
-			return err
-		}
-	}
 	digest, err := index.Digest()
 	if err != nil {
 		return err
+	}
+	if o.release != "" {
+		if err := errors.Join(o.makePlugins(ctx, scratch), o.makeChart(ctx, scratch, digest.String())); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(out, "%s@%s in %s\n", o.name, digest, filepath.Join(o.out, archive))
 	return err

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/pem"
 	"io"
 	"os"
@@ -96,6 +97,17 @@ func (e entry) write(writer *tar.Writer, at time.Time) error {
 	}
 	_, err := io.Copy(writer, content)
 	return err
+}
+
+// packGzip returns the entries as a compressed archive.
+func packGzip(entries []entry, at time.Time) ([]byte, error) {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if err := pack(writer, entries, at); err != nil {
+		return nil, err
+	}
+	err := writer.Close()
+	return packed.Bytes(), err
 }
 
 // packFile packs into a file.

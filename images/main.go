@@ -15,6 +15,7 @@
 //	kubectl-krake-v1.2.3-darwin-arm64.tar.gz   the plugin, for each supported platform
 //	checksums.txt                              their sums
 //	krake.yaml                                 by which krew installs them
+//	krake-observer-1.2.3.tgz                   the Helm chart, which --push sends to the registry, too
 //
 // The archive is an OCI image layout, which ctr images import, kind load image-archive
 // and podman load read. The same sources, built by the same version of Go, have the

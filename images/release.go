@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"os"
@@ -88,18 +86,13 @@ func (o options) makePlugin(ctx context.Context, scratch string, p platform) (fi
 	if err := build(ctx, o.source, folder, p, plugin); err != nil {
 		return "", "", err
 	}
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	err = pack(writer, []entry{
+	packed, err := packGzip([]entry{
 		{name: p.program(plugin), mode: 0o755, from: filepath.Join(folder, p.program(plugin))},
 		{name: "LICENSE", mode: 0o644, from: filepath.Join(o.source, "LICENSE")},
 	}, o.created)
 	if err != nil {
 		return "", "", err
 	}
-	if err := writer.Close(); err != nil {
-		return "", "", err
-	}
 	file = fmt.Sprintf("%s-%s-%s.tar.gz", plugin, o.release, p)
-	return file, sumOf(packed.Bytes()), os.WriteFile(filepath.Join(o.out, file), packed.Bytes(), 0o644)
+	return file, sumOf(packed), os.WriteFile(filepath.Join(o.out, file), packed, 0o644)
 }

@@ -109,6 +109,8 @@ var compositions = map[string]string{
 	"part/spoke":            "resources: [../../overlays/spoke/agent]\n" + components("hooks/spoke"),
 	"made/hooks-of-a-spoke": "resources: [../../overlays/spoke/shared, ../../part/spoke]\n" + components("hooks/target"),
 
+	"part/guarded-spoke":      "resources: [../../overlays/spoke/agent]\n" + components("guard/spoke"),
+	"made/guarded-spoke":      "resources: [../../overlays/spoke/shared, ../../part/guarded-spoke]",
 	"part/habitat":            "namespace: demo\nresources: [../../overlays/habitat/namespace]",
 	"made/habitat-namespaced": "resources: [../../overlays/habitat/namespaced, ../../part/habitat]",
 	"made/strict-habitat": "resources: [../../overlays/strict]\n" + components(
@@ -201,6 +203,7 @@ func TestWhatRuns(t *testing.T) {
 		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/cluster-scope": both, "overlays/default": both,
 		"overlays/hub":   {"krake-webhook"},
 		"overlays/spoke": {"krake-agent-cluster-name"},
+		"overlays/guard": both, "made/guarded-spoke": {"krake-agent-cluster-name"},
 		"overlays/hooks": both, "overlays/url-sources": both, "made/hooks": both, "made/strict-hooks": both, "made/strict-all": both,
 		"made/hooks-of-a-spoke": {"krake-agent-cluster-name"},
 		"overlays/habitat":      withHabitat, "made/habitat-namespaced": withHabitat, "made/strict-habitat": withHabitat,

@@ -40,7 +40,7 @@ func whereLabels() []string { return []string{"pod", "namespace", "instance", "j
 func ourMetrics(t *testing.T) series {
 	t.Helper()
 	found := series{}
-	for _, folder := range []string{"agent/telemetry", "webhook", "certificates"} {
+	for _, folder := range []string{"agent/telemetry", "agent/guard", "webhook", "certificates"} {
 		files, err := filepath.Glob(filepath.Join("..", "internal", folder, "*.go"))
 		kit.Must(t, err)
 		for _, file := range files {

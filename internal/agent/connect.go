@@ -68,6 +68,9 @@ func (a *replica) connect() error {
 	if err := a.addHooks(reconciler, store); err != nil {
 		return err
 	}
+	if err := a.addGuard(reconciler, store); err != nil {
+		return err
+	}
 	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.Now
 	if err := a.register(observers, kinds, reconciler); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/krake-observer/krake-observer/internal/agent/guard"
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/internal/options"
@@ -39,6 +40,7 @@ type Options struct {
 	Hooks      Hooks
 	Sources    sources.Options
 	Habitat    Habitat
+	Guard      guard.Options
 
 	// HubKubeconfig is a file that says how to reach the hub, where the
 	// Applications are; empty: the hub is the target.
@@ -73,6 +75,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Hooks.addFlags(flags)
 	o.Sources.AddFlags(flags)
 	o.Habitat.addFlags(flags)
+	o.Guard.AddFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
@@ -86,7 +89,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.validateHabitat(), o.Habitat.validate()}
+	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.validateHabitat(), o.Habitat.validate(), o.Guard.Validate()}
 	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
 		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
 	}
@@ -122,6 +125,7 @@ func (o *Options) validateHabitat() error {
 		{"--hub-namespaces", len(o.Namespaces.Hub) > 0},
 		{"--namespace-map", len(o.Namespaces.Map) > 0},
 		{"--hooks", o.Hooks.Enabled},
+		{"--guard", o.Guard.Enabled},
 		{"--url-source-hosts", len(o.Sources.Hosts) > 0},
 		{"--require-service-account", o.RequireServiceAccount},
 	} {

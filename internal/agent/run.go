@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/supported"
 )
 
 // Run runs the agent until the context ends, or its right to act is lost. Then the running
@@ -25,6 +26,9 @@ func Run(ctx context.Context, options Options) error {
 	}
 	configs, err := connections(options, agent)
 	if err != nil {
+		return err
+	}
+	if err := configs.checkServers(); err != nil {
 		return err
 	}
 	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
@@ -45,6 +49,15 @@ func connections(from Options, userAgent string) (Configs, error) {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	return Configs{Hub: hub, Target: target}, nil
+}
+
+// checkServers returns an error if hub or target is too old.
+func (c Configs) checkServers() error {
+	err := supported.CheckServer(c.Target)
+	if err == nil && c.Hub != c.Target {
+		err = supported.CheckServer(c.Hub)
+	}
+	return err
 }
 
 // RunWith is [Run] in a process that may have other agents, of other clusters.

@@ -17,17 +17,19 @@ func (k *Keeper) TrustedSince(ca *x509.Certificate) (time.Time, bool) {
 }
 
 // UseSmallKeys makes the Keeper create small keys. Call it before the start.
-func (k *Keeper) UseSmallKeys() { k.signer.issuer = smallKeys{k.signer.dnsName} }
+func (k *Keeper) UseSmallKeys() { k.signer.issuer = smallKeysFor(k.signer.options) }
 
 // smallKeys issues the same as the rotator, but with keys of 1024 bits: keys of 2048 bits took
 // most of the time of these tests. TestTheFirstStart uses the rotator.
-type smallKeys struct{ dnsName string }
+type smallKeys struct{ dnsName, authorityName string }
+
+func smallKeysFor(o Options) smallKeys { return smallKeys{o.dnsName(), o.authorityName()} }
 
 func (s smallKeys) CreateCACert(begin, end time.Time) (*authority, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(0),
-		Subject:      pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}},
-		DNSNames:     []string{authorityName},
+		Subject:      pkix.Name{CommonName: s.authorityName, Organization: []string{authorityOrganization}},
+		DNSNames:     []string{s.authorityName},
 		NotBefore:    begin, NotAfter: end,
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,

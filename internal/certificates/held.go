@@ -25,10 +25,7 @@ const (
 	previousCert      = "previous-ca.crt"
 )
 
-const (
-	authorityName         = "krake-webhook-ca"
-	authorityOrganization = manifest.Domain
-)
+const authorityOrganization = manifest.Domain
 
 // serverUsage is the usage of a pair.
 var serverUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -60,11 +57,11 @@ type held struct {
 
 // read returns the contents of the Secret. If the Secret has lost its CA, the published
 // CAs replace it.
-func read(data map[string][]byte, published trust, dnsName string, now time.Time) held {
+func read(data map[string][]byte, published trust, options Options, now time.Time) held {
 	h := held{
 		previous: validOf(certificatesOf(data[previousCert]), now),
-		current:  authorityOf(data[authorityCert], data[authorityKey], now),
-		next:     authorityOf(data[nextAuthorityCert], data[nextAuthorityKey], now),
+		current:  authorityOf(data[authorityCert], data[authorityKey], options.authorityName(), now),
+		next:     authorityOf(data[nextAuthorityCert], data[nextAuthorityKey], options.authorityName(), now),
 	}
 	if h.next != nil && h.next.Key == nil {
 		h.next = nil // it will never sign
@@ -73,7 +70,7 @@ func read(data map[string][]byte, published trust, dnsName string, now time.Time
 		h.previous = h.stillUsed(published, now)
 	}
 	for _, ca := range slices.Backward(h.authorities()) {
-		if p := pairOf(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], ca, dnsName, now); p != nil {
+		if p := pairOf(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], ca, options.dnsName(), now); p != nil {
 			h.pair = p
 			break
 		}
@@ -145,14 +142,14 @@ func (h held) authorities() []*x509.Certificate {
 }
 
 // authorityOf parses a CA; nil if it is unusable. It leaves out a key that does not match
-// the certificate, or that cannot sign anything valid.
-func authorityOf(certificate, key []byte, now time.Time) *authority {
+// the certificate, or that cannot sign anything valid. A CA of another name cannot sign.
+func authorityOf(certificate, key []byte, name string, now time.Time) *authority {
 	certificates := validOf(certificatesOf(certificate), now)
 	if len(certificates) == 0 {
 		return nil
 	}
 	a := &authority{Cert: certificates[0], CertPEM: encode(certificates[:1])}
-	if ok, err := rotator.ValidCert(a.CertPEM, a.CertPEM, key, authorityName, nil, now); err != nil || !ok {
+	if ok, err := rotator.ValidCert(a.CertPEM, a.CertPEM, key, name, nil, now); err != nil || !ok {
 		return a
 	}
 	if private := privateKeyOf(key); private != nil {

@@ -1,4 +1,4 @@
-// Package certificates maintains the certificates of the webhook's server: a pair, and
+// Package certificates maintains the certificates of a webhook's server: a pair, and
 // the CA that signs it. It renews both without a failed request.
 //
 // The Secret has both. The webhook's configuration has the CAs that the API servers
@@ -33,11 +33,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -45,23 +44,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
-
-// fieldOwner is the field manager of writes to the Secret and the configuration.
-const fieldOwner = "krake-webhook"
 
 // Keeper maintains the certificates in the Secret and the CAs in the configuration,
 // and has the current pair in memory.
 type Keeper struct {
 	signer *signer
-	// cached has the configuration; live is not cached: see Reconcile.
-	cached, live client.Reader
-	writer       client.Writer
-	now          func() time.Time
-	logger       logr.Logger
-	expiry       *prometheus.GaugeVec
+	// cached has the configuration. live writes, and reads without a cache: see Reconcile.
+	cached client.Reader
+	live   client.Client
+	now    func() time.Time
+	logger logr.Logger
+	expiry *prometheus.GaugeVec
 
 	// Only Reconcile writes these.
 	serving   atomic.Pointer[pair]
@@ -71,22 +66,23 @@ type Keeper struct {
 	announce sync.Once
 }
 
-// Add adds a Keeper to the manager. Its own cache has only the two objects, so that it
-// needs no rights to others.
-func Add(mgr manager.Manager, options Options, now func() time.Time) (*Keeper, error) {
-	gauge, err := expiryGauge(metrics.Registry)
+// Add adds a Keeper to the manager. Secret and configuration are objects of the API server
+// of config, which may differ from the manager's. Add sends no request; while that server
+// is unreachable, only the Keeper waits. If the manager has a CacheSyncTimeout, the manager
+// ends after that time. Without a registry, the metric is not served.
+func Add(mgr manager.Manager, config *rest.Config, registry prometheus.Registerer, options Options, now func() time.Time) (*Keeper, error) {
+	gauge, err := expiryGauge(registry)
 	if err != nil {
 		return nil, err
 	}
-	two, err := cacheOf(mgr, options)
+	two, live, err := connect(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("set up the cache of the certificates: %w", err)
+		return nil, fmt.Errorf("set up the client and the cache of the certificates: %w", err)
 	}
 	k := &Keeper{
 		signer:  newSigner(options),
 		cached:  two,
-		live:    mgr.GetAPIReader(),
-		writer:  mgr.GetClient(),
+		live:    live,
 		now:     now,
 		logger:  mgr.GetLogger().WithName("certificates"),
 		expiry:  gauge,
@@ -96,48 +92,21 @@ func Add(mgr manager.Manager, options Options, now func() time.Time) (*Keeper, e
 	return k, errors.Join(mgr.Add(two), k.watch(mgr, two))
 }
 
-// ownCache makes the manager start this cache with its own, before controllers.
-type ownCache struct{ cache.Cache }
-
-// GetCache is the method by which the manager recognizes caches.
-func (c ownCache) GetCache() cache.Cache { return c.Cache }
-
-// cacheOf makes a cache of two objects. Because of the name in the field selector, the
-// API server requires the right to list and watch only that object.
-func cacheOf(mgr manager.Manager, options Options) (ownCache, error) {
-	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
-	two, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(),
-		Scheme:     mgr.GetScheme(),
-		Mapper:     mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{
-				options.Namespace: {FieldSelector: named(options.Secret)},
-			}},
-			&admissionv1.MutatingWebhookConfiguration{}: {Field: named(options.Configuration)},
-		},
-		DefaultTransform: cache.TransformStripManagedFields(),
-	})
-	return ownCache{two}, err
-}
-
+// watch reconciles when one of the two objects changes.
 func (k *Keeper) watch(mgr manager.Manager, objects cache.Cache) error {
 	everywhere := false
+	enqueue := handler.EnqueueRequestsFromMapFunc(request)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificates").
-		WatchesRawSource(source.Kind(objects, &corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(request[*corev1.Secret]))).
-		WatchesRawSource(source.Kind(objects, &admissionv1.MutatingWebhookConfiguration{}, handler.TypedEnqueueRequestsFromMapFunc(request[*admissionv1.MutatingWebhookConfiguration]))).
+		WatchesRawSource(source.Kind(objects, client.Object(&corev1.Secret{}), enqueue)).
+		WatchesRawSource(source.Kind(objects, k.signer.options.Kind.object(""), enqueue)).
 		WithOptions(controller.Options{
 			// Every replica serves, so every replica needs the current pair.
 			NeedLeaderElection: &everywhere,
 			RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, time.Minute),
+			CacheSyncTimeout:   syncTimeout(mgr.GetControllerOptions()),
 		}).
 		Complete(k)
-}
-
-// request is always the same: one pass handles Secret and configuration.
-func request[T client.Object](context.Context, T) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: "certificates"}}}
 }
 
 // Reconcile makes, publishes and serves what is due.
@@ -174,16 +143,16 @@ func (k *Keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 
 // configuration returns the webhook's configuration, nil if there is none. No API server
 // calls the webhook then, but it can have its certificates.
-func (k *Keeper) configuration(ctx context.Context) (*admissionv1.MutatingWebhookConfiguration, error) {
-	var configuration admissionv1.MutatingWebhookConfiguration
-	err := k.cached.Get(ctx, types.NamespacedName{Name: k.signer.options.Configuration}, &configuration)
+func (k *Keeper) configuration(ctx context.Context) (*configuration, error) {
+	object := k.signer.options.Kind.object("")
+	err := k.cached.Get(ctx, types.NamespacedName{Name: k.signer.options.Configuration}, object)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the configuration %s: %w", k.signer.options.Configuration, err)
 	}
-	return &configuration, nil
+	return configurationOf(object), nil
 }
 
 // keep renews what is due in the Secret, and returns the new contents.
@@ -193,7 +162,7 @@ func (k *Keeper) keep(ctx context.Context, published trust, now time.Time) (held
 	if err := k.live.Get(ctx, name, &secret); err != nil {
 		return held{}, fmt.Errorf("read the Secret %s: %w", name, err)
 	}
-	renewed, done, err := k.signer.renew(read(secret.Data, published, k.signer.dnsName, now), published, now)
+	renewed, done, err := k.signer.renew(read(secret.Data, published, k.signer.options, now), published, now)
 	if err != nil {
 		return held{}, err
 	}
@@ -202,7 +171,7 @@ func (k *Keeper) keep(ctx context.Context, published trust, now time.Time) (held
 		return renewed, nil
 	}
 	secret.Data = data
-	if err := k.writer.Update(ctx, &secret, client.FieldOwner(fieldOwner)); err != nil {
+	if err := k.live.Update(ctx, &secret); err != nil {
 		return held{}, fmt.Errorf("write the Secret %s: %w", name, err)
 	}
 	k.logger.Info("certificates changed", "done", done)
@@ -210,7 +179,7 @@ func (k *Keeper) keep(ctx context.Context, published trust, now time.Time) (held
 }
 
 // publish makes the configuration trust every CA of the Secret, and no other.
-func (k *Keeper) publish(ctx context.Context, configuration *admissionv1.MutatingWebhookConfiguration, h held) error {
+func (k *Keeper) publish(ctx context.Context, configuration *configuration, h held) error {
 	if configuration == nil {
 		return nil
 	}
@@ -218,14 +187,13 @@ func (k *Keeper) publish(ctx context.Context, configuration *admissionv1.Mutatin
 	if patch == nil || err != nil {
 		return err
 	}
-	target := &admissionv1.MutatingWebhookConfiguration{}
-	target.Name = configuration.Name
-	err = k.writer.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldOwner))
+	target := k.signer.options.Kind.object(configuration.name)
+	err = k.live.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
 	if apierrors.IsNotFound(err) {
 		return nil // deleted a moment ago: its event is on the way
 	}
 	if err != nil {
-		return fmt.Errorf("write the CAs to the configuration %s: %w", configuration.Name, err)
+		return fmt.Errorf("write the CAs to the configuration %s: %w", configuration.name, err)
 	}
 	k.logger.Info("CAs published", "number", len(h.authorities()))
 	return nil

@@ -32,16 +32,14 @@ type issuer interface {
 // signer makes certificates and knows how long they are valid.
 type signer struct {
 	issuer  issuer
-	dnsName string
 	options Options
 }
 
 func newSigner(options Options) *signer {
-	dnsName := fmt.Sprintf("%s.%s.svc", options.Service, options.Namespace)
-	return &signer{options: options, dnsName: dnsName, issuer: &rotator.CertRotator{
-		CAName:         authorityName,
+	return &signer{options: options, issuer: &rotator.CertRotator{
+		CAName:         options.authorityName(),
 		CAOrganization: authorityOrganization,
-		DNSName:        dnsName,
+		DNSName:        options.dnsName(),
 		ExtKeyUsages:   &serverUsage,
 	}}
 }
@@ -109,7 +107,7 @@ func (s *signer) sign(by *authority, now time.Time) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := pairOf(certificate, key, by.Cert, s.dnsName, now)
+	made := pairOf(certificate, key, by.Cert, s.options.dnsName(), now)
 	if made == nil {
 		return nil, errors.New("the CA has not signed it")
 	}

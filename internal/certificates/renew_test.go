@@ -26,6 +26,7 @@ var born = time.Date(2031, time.February, 3, 4, 5, 6, 0, time.UTC)
 // options returns the defaults, for the shipped names.
 func options() Options {
 	return Options{ //nolint:gosec // the name of a Secret is none
+		Name:      "krake-webhook",
 		Namespace: "krake-system", Service: "krake-webhook", Secret: "krake-webhook-certificate", Configuration: "krake-webhook",
 		Validity: 90 * day, CAValidity: 5 * year, Overlap: 30 * time.Second,
 	}
@@ -47,7 +48,7 @@ func newFixtures(t *testing.T) *fixtures {
 
 func newTestSigner(o Options) *signer {
 	s := newSigner(o)
-	s.issuer = smallKeys{s.dnsName}
+	s.issuer = smallKeysFor(o)
 	return s
 }
 
@@ -55,7 +56,7 @@ func newTestSigner(o Options) *signer {
 var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 	named := map[string]*authority{}
 	for name, at := range map[string]time.Time{"A": born, "B": born, "C": born, "late": born.Add(4 * year)} {
-		made, err := smallKeys{}.CreateCACert(at.Add(-backdated), at.Add(5*year))
+		made, err := smallKeysFor(options()).CreateCACert(at.Add(-backdated), at.Add(5*year))
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 
 // pair returns the data of a pair that the CA has signed.
 func (f *fixtures) pair(by string, at time.Time, dnsName string) map[string][]byte {
-	certificate, key, err := smallKeys{dnsName}.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
+	certificate, key, err := smallKeys{dnsName: dnsName}.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
 	kit.Must(f.t, err)
 	return map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
 }
@@ -220,7 +221,7 @@ func TestRenew(t *testing.T) {
 				seen.seen[string(f.named[name].Cert.Raw)] = now.Add(-c.published[name])
 			}
 			given := maps.Clone(c.data)
-			h, steps, err := f.signer.renew(read(c.data, seen, dnsName, now), seen, now)
+			h, steps, err := f.signer.renew(read(c.data, seen, f.signer.options, now), seen, now)
 			kit.Must(t, err)
 			check.Equal(t, "steps", c.steps, steps)
 			if got := f.describe(h, c.data[corev1.TLSCertKey]); got != c.want {
@@ -234,11 +235,11 @@ func TestRenew(t *testing.T) {
 			}
 
 			written := h.write(c.data)
-			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, dnsName, now), nil)); diff != "" {
+			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, f.signer.options, now), nil)); diff != "" {
 				t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
 			}
 			check.Equal(t, "the argument was changed", given, c.data)
-			again, steps, err := f.signer.renew(read(written, seen, dnsName, now), seen, now)
+			again, steps, err := f.signer.renew(read(written, seen, f.signer.options, now), seen, now)
 			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
 				t.Errorf("the second time: %v, %v, %s", err, steps, f.describe(again, nil))
 			}
@@ -260,7 +261,7 @@ func TestTheClockJumps(t *testing.T) {
 			var published trust
 			for step := range 3 * len(jumps) {
 				now = now.Add(jumps[(i+step*(i+1))%len(jumps)])
-				before := read(data, published, s.dnsName, now)
+				before := read(data, published, o, now)
 				h, steps, err := s.renew(before, published, now)
 				kit.Must(t, err)
 				if slices.Contains(steps, promoted) && (before.current != nil || len(before.previous) > 0) {

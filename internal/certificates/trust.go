@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
 // trust has the CAs of the configuration, which the API servers trust, and since when
@@ -21,15 +19,15 @@ type trust struct {
 
 // observe returns the trust of the configuration, nil if there is none. A CA counts when
 // every webhook has it.
-func (t trust) observe(configuration *admissionv1.MutatingWebhookConfiguration, now time.Time) trust {
+func (t trust) observe(configuration *configuration, now time.Time) trust {
 	observed := trust{seen: map[string]time.Time{}}
 	if configuration == nil {
 		return observed
 	}
 	count := map[string]int{}
-	for _, webhook := range configuration.Webhooks {
+	for _, webhook := range configuration.webhooks {
 		ofOne := map[string]bool{}
-		for _, ca := range certificatesOf(webhook.ClientConfig.CABundle) {
+		for _, ca := range certificatesOf(webhook.bundle) {
 			ofOne[string(ca.Raw)] = true
 			if !slices.ContainsFunc(observed.any, ca.Equal) {
 				observed.any = append(observed.any, ca)
@@ -40,7 +38,7 @@ func (t trust) observe(configuration *admissionv1.MutatingWebhookConfiguration, 
 		}
 	}
 	for raw, webhooks := range count {
-		if webhooks < len(configuration.Webhooks) {
+		if webhooks < len(configuration.webhooks) {
 			continue
 		}
 		observed.seen[raw] = now
@@ -62,19 +60,19 @@ func (t trust) since(ca *x509.Certificate) (time.Time, bool) {
 // does already. The patch names all webhooks in their order, because a strategic merge
 // may move those that it does not name. A JSON Patch for a webhook that is gone would be
 // an invalid request, and not a conflict.
-func publication(configuration *admissionv1.MutatingWebhookConfiguration, authorities []*x509.Certificate) ([]byte, error) {
+func publication(configuration *configuration, authorities []*x509.Certificate) ([]byte, error) {
 	bundle := encode(authorities)
-	lacks := func(webhook admissionv1.MutatingWebhook) bool {
-		return !bytes.Equal(webhook.ClientConfig.CABundle, bundle)
+	lacks := func(webhook webhook) bool {
+		return !bytes.Equal(webhook.bundle, bundle)
 	}
-	if len(bundle) == 0 || !slices.ContainsFunc(configuration.Webhooks, lacks) {
+	if len(bundle) == 0 || !slices.ContainsFunc(configuration.webhooks, lacks) {
 		return nil, nil
 	}
 	type object map[string]any
 	var webhooks []object
-	for _, webhook := range configuration.Webhooks {
-		webhooks = append(webhooks, object{"name": webhook.Name, "clientConfig": object{"caBundle": bundle}})
+	for _, webhook := range configuration.webhooks {
+		webhooks = append(webhooks, object{"name": webhook.name, "clientConfig": object{"caBundle": bundle}})
 	}
 	// The version makes the API server refuse the patch if the configuration has changed.
-	return json.Marshal(object{"metadata": object{"resourceVersion": configuration.ResourceVersion}, "webhooks": webhooks})
+	return json.Marshal(object{"metadata": object{"resourceVersion": configuration.version}, "webhooks": webhooks})
 }

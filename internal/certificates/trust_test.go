@@ -11,27 +11,36 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// configured returns a configuration with a webhook for each bundle.
-func configured(bundles ...[]*x509.Certificate) *admissionv1.MutatingWebhookConfiguration {
-	configuration := &admissionv1.MutatingWebhookConfiguration{}
-	configuration.Name, configuration.ResourceVersion = "krake-webhook", "7"
+// shipped returns a configuration of the kind with a webhook for each bundle.
+func shipped(kind Kind, bundles ...[]*x509.Certificate) client.Object {
+	object := kind.object("krake-webhook")
+	object.SetResourceVersion("7")
 	for i, bundle := range bundles {
-		path := "/mutate"
-		configuration.Webhooks = append(configuration.Webhooks, admissionv1.MutatingWebhook{
-			// The last name comes first: the position of a webhook has a meaning.
-			Name: fmt.Sprintf("webhook-%d.krake.dev", 9-i),
-			ClientConfig: admissionv1.WebhookClientConfig{
-				Service:  &admissionv1.ServiceReference{Namespace: "krake-system", Name: "krake-webhook", Path: &path},
-				CABundle: encode(bundle),
-			},
-		})
+		// The last name comes first: the position of a webhook has a meaning.
+		name, path := fmt.Sprintf("webhook-%d.krake.dev", 9-i), "/mutate"
+		config := admissionv1.WebhookClientConfig{
+			Service:  &admissionv1.ServiceReference{Namespace: "krake-system", Name: "krake-webhook", Path: &path},
+			CABundle: encode(bundle),
+		}
+		switch object := object.(type) {
+		case *admissionv1.MutatingWebhookConfiguration:
+			object.Webhooks = append(object.Webhooks, admissionv1.MutatingWebhook{Name: name, ClientConfig: config})
+		case *admissionv1.ValidatingWebhookConfiguration:
+			object.Webhooks = append(object.Webhooks, admissionv1.ValidatingWebhook{Name: name, ClientConfig: config})
+		}
 	}
-	return configuration
+	return object
+}
+
+// configured returns what is read of a configuration with a webhook for each bundle.
+func configured(bundles ...[]*x509.Certificate) *configuration {
+	return configurationOf(shipped(Mutating, bundles...))
 }
 
 func TestObserve(t *testing.T) {
@@ -39,10 +48,10 @@ func TestObserve(t *testing.T) {
 	a, b := f.named["A"].Cert, f.named["B"].Cert
 	both := []*x509.Certificate{a, b}
 	rubbish := configured(both)
-	rubbish.Webhooks[0].ClientConfig.CABundle = append([]byte("rubbish\n"), rubbish.Webhooks[0].ClientConfig.CABundle...)
+	rubbish.webhooks[0].bundle = append([]byte("rubbish\n"), rubbish.webhooks[0].bundle...)
 	cases := []struct {
 		name          string
-		configuration *admissionv1.MutatingWebhookConfiguration
+		configuration *configuration
 		after         time.Duration // since A was first seen
 		want          map[string]time.Duration
 		any           []*x509.Certificate
@@ -81,50 +90,49 @@ func TestObserve(t *testing.T) {
 func TestPublication(t *testing.T) {
 	f := newFixtures(t)
 	a, b := []*x509.Certificate{f.named["A"].Cert}, []*x509.Certificate{f.named["B"].Cert}
+	type bundles [][]*x509.Certificate
 	cases := []struct {
-		name          string
-		configuration *admissionv1.MutatingWebhookConfiguration
-		authorities   []*x509.Certificate
-		changes       bool
+		name        string
+		bundles     bundles
+		authorities []*x509.Certificate
+		changes     bool
 	}{
-		{"a configuration as it is shipped", configured(nil), a, true},
-		{"a CA is added", configured(a), append(b, a...), true},
-		{"some webhooks lack it", configured(a, b, nil), a, true},
-		{"it is there", configured(a, a), a, false},
-		{"nothing to trust: what is there stays", configured(a), nil, false},
-		{"no webhooks", configured(), a, false},
+		{"a configuration as it is shipped", bundles{nil}, a, true},
+		{"a CA is added", bundles{a}, append(b, a...), true},
+		{"some webhooks lack it", bundles{a, b, nil}, a, true},
+		{"it is there", bundles{a, a}, a, false},
+		{"nothing to trust: what is there stays", bundles{a}, nil, false},
+		{"no webhooks", nil, a, false},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			patch, err := publication(c.configuration, c.authorities)
-			kit.Must(t, err)
-			if (patch != nil) != c.changes {
-				t.Fatalf("patch: %s", patch)
-			}
-			if patch == nil {
-				return
-			}
-			if !strings.Contains(string(patch), `"resourceVersion":"7"`) {
-				t.Errorf("no conflict with what others write: %s", patch)
-			}
-			want := c.configuration.DeepCopy()
-			for i := range want.Webhooks {
-				want.Webhooks[i].ClientConfig.CABundle = encode(c.authorities)
-			}
-			check.Equal(t, "afterwards", want, apply(t, c.configuration, patch))
-		})
+		for _, kind := range []Kind{Mutating, Validating} {
+			t.Run(fmt.Sprintf("%T: %s", kind.object(""), c.name), func(t *testing.T) {
+				before := shipped(kind, c.bundles...)
+				patch, err := publication(configurationOf(before), c.authorities)
+				kit.Must(t, err)
+				if (patch != nil) != c.changes {
+					t.Fatalf("patch: %s", patch)
+				}
+				if patch == nil {
+					return
+				}
+				if !strings.Contains(string(patch), `"resourceVersion":"7"`) {
+					t.Errorf("no conflict with what others write: %s", patch)
+				}
+				want := shipped(kind, slices.Repeat(bundles{c.authorities}, len(c.bundles))...)
+				check.Equal(t, "afterwards", want, apply(t, before, patch, kind.object("")))
+			})
+		}
 	}
 }
 
-// apply applies a patch as the API server does.
-func apply(t *testing.T, to *admissionv1.MutatingWebhookConfiguration, patch []byte) *admissionv1.MutatingWebhookConfiguration {
+// apply applies a patch as the API server does, and returns the result in after.
+func apply(t *testing.T, before client.Object, patch []byte, after client.Object) client.Object {
 	t.Helper()
-	document, err := json.Marshal(to)
+	document, err := json.Marshal(before)
 	kit.Must(t, err)
-	var after admissionv1.MutatingWebhookConfiguration
-	if document, err = strategicpatch.StrategicMergePatch(document, patch, after); err != nil {
-		t.Fatal(err)
-	}
-	kit.Must(t, json.Unmarshal(document, &after))
-	return &after
+	document, err = strategicpatch.StrategicMergePatch(document, patch, after)
+	kit.Must(t, err)
+	kit.Must(t, json.Unmarshal(document, after))
+	return after
 }

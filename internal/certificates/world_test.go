@@ -399,8 +399,8 @@ func (w *world) startWith(connection *rest.Config) *replica {
 		Controller:             config.Controller{SkipNameValidation: &anyName},
 	})
 	kit.Must(w, err)
-	keeper, err := certificates.Add(mgr, certificates.Options{
-		Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
+	keeper, err := certificates.Add(mgr, connection, nil, certificates.Options{
+		Name: service, Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
 		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
 	}, w.Now)
 	kit.Must(w, err)

@@ -79,12 +79,21 @@ func (e *environment) list(ctx context.Context, namespace string, options metav1
 
 // get reads an Application of the namespace that the flags select.
 func (e *environment) get(ctx context.Context, name string) (item, error) {
-	client, namespace, err := e.applications()
+	_, namespace, err := e.applications()
 	switch {
 	case err != nil:
 		return item{}, err
 	case strings.Contains(name, "/"):
 		return item{}, fmt.Errorf("%q is no name of an Application: name it without a kind, as %s", name, name[strings.LastIndex(name, "/")+1:])
+	}
+	return e.getIn(ctx, namespace, name)
+}
+
+// getIn reads an Application of a namespace.
+func (e *environment) getIn(ctx context.Context, namespace, name string) (item, error) {
+	client, _, err := e.applications()
+	if err != nil {
+		return item{}, err
 	}
 	cm, err := client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

@@ -9,10 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/ptr"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/blame"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -42,7 +39,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 				return err
 			}
 			if output.isDocument() {
-				return printDocument(e.Out, output.value, documentList[blamedObject]{documentVersion, "BlameList", "", blames})
+				return printDocument(e.Out, output.value, documentList[lens.Object]{documentVersion, "BlameList", "", blames})
 			}
 			return printBlames(e.Out, blames, output.value == asWide, e.now())
 		},
@@ -54,38 +51,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 	return command
 }
 
-type blamedObject struct {
-	manifest.ID `json:",inline"`
-
-	Missing bool           `json:"missing,omitempty"`
-	Fields  []blamedField  `json:"fields,omitempty"`
-	Lengths []blamedLength `json:"lengths,omitempty"`
-}
-
-// blamedField is an observed field with its last manager. Private values are hidden.
-type blamedField struct {
-	Path string `json:"path"`
-	// Value and Desired are omitted if there is none.
-	Value   any `json:"value,omitempty"`
-	Desired any `json:"desired,omitempty"`
-	// Drift: the value is not the desired one. Pinned: the desired value was learned
-	// from the cluster. Unknown: none is desired yet, and this one will be learned.
-	Drift       bool       `json:"drift,omitempty"`
-	Pinned      bool       `json:"pinned,omitempty"`
-	Unknown     bool       `json:"unknown,omitempty"`
-	Manager     string     `json:"manager,omitempty"`
-	Subresource string     `json:"subresource,omitempty"`
-	Operation   string     `json:"operation,omitempty"`
-	Since       *time.Time `json:"since,omitempty"`
-}
-
-type blamedLength struct {
-	Path    string      `json:"path"`
-	Length  int         `json:"length"`
-	Problem schema.Kind `json:"problem"`
-}
-
-func readBlames(ctx context.Context, e *environment, name, named string) ([]blamedObject, error) {
+func readBlames(ctx context.Context, e *environment, name, named string) ([]lens.Object, error) {
 	app, expected, err := e.getExpected(ctx, name)
 	if err != nil {
 		return nil, err
@@ -97,66 +63,18 @@ func readBlames(ctx context.Context, e *environment, name, named string) ([]blam
 	if err != nil {
 		return nil, err
 	}
-	blames := make([]blamedObject, 0, len(expected))
+	blames := make([]lens.Object, 0, len(expected))
 	for _, object := range expected {
-		live, err := objects.live(ctx, placed(app, object.ID))
+		live, err := objects.live(ctx, lens.Placed(app, object.ID))
 		if err != nil {
 			return nil, err
 		}
-		blames = append(blames, blameOf(app, object, live, e.showPrivate))
+		blames = append(blames, lens.Compare(app, object, live, e.showPrivate))
 	}
 	return blames, nil
 }
 
-// blameOf compares one object of an Application; live is nil if there is none. Private shows
-// values that may be secrets.
-func blameOf(app *application.Application, e plan.Expected, live map[string]any, private bool) blamedObject {
-	found := blamedObject{ID: placed(app, e.ID), Missing: live == nil}
-	if live == nil {
-		return found
-	}
-	id, err := manifest.Identify(live)
-	if err == nil {
-		found.Namespace = id.Namespace
-	}
-	desired := application.Marks(app.NamespacedName, app.UID, id).On(plan.Placed(e.Desired, id.Namespace))
-	differences := e.Schema.Compare(desired, live)
-	for _, value := range e.Schema.Values(desired, live) {
-		found.Fields = append(found.Fields, blamedFieldOf(e, value, differences, live, sight{e.ID.Kind, private}))
-	}
-	for _, d := range differences {
-		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
-			items, _ := d.Have.([]any)
-			found.Lengths = append(found.Lengths, blamedLength{d.Path.String(), len(items), d.Kind})
-		}
-	}
-	return found
-}
-
-func blamedFieldOf(e plan.Expected, value schema.Value, differences schema.Differences, live map[string]any, s sight) blamedField {
-	field := blamedField{Path: value.Place.String()}
-	field.Value, field.Desired = s.conceal(value.Place, value.Have, value.Want)
-	if value.Path == nil {
-		return field
-	}
-	field.Path = value.Path.String()
-	field.Pinned = schema.ValueAt(e.Desired, value.Place) != nil && schema.ValueAt(e.Manifest, value.Place) == nil
-	for _, d := range differences {
-		if isBelow(value.Path, d.Path) {
-			field.Drift = field.Drift || d.Kind == schema.Changed
-			field.Unknown = field.Unknown || d.Kind == schema.Unknown
-		}
-	}
-	if culprit := blame.Of(live, []schema.Path{value.Path}, ""); culprit.Known() {
-		field.Manager, field.Subresource, field.Operation = culprit.Manager, culprit.Subresource, culprit.Operation
-		if !culprit.Time.IsZero() {
-			field.Since = &culprit.Time
-		}
-	}
-	return field
-}
-
-func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time) error {
+func printBlames(out io.Writer, blames []lens.Object, wide bool, now time.Time) error {
 	for i, b := range blames {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -168,7 +86,7 @@ func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time)
 		}
 		rows := [][]cell{textCells("DRIFT", "PATH", "VALUE", "DESIRED", "MANAGER", "OPERATION", "SINCE")}
 		for _, field := range b.Fields {
-			rows = append(rows, field.row(wide, now))
+			rows = append(rows, blameRow(field, wide, now))
 		}
 		for _, length := range b.Lengths {
 			desired := map[schema.Kind]string{schema.TooShort: "more elements", schema.TooLong: "fewer elements"}[length.Problem]
@@ -181,7 +99,7 @@ func printBlames(out io.Writer, blames []blamedObject, wide bool, now time.Time)
 	return nil
 }
 
-func (f blamedField) row(wide bool, now time.Time) []cell {
+func blameRow(f lens.Field, wide bool, now time.Time) []cell {
 	mark, c, desired := "-", plain, shortened(f.Desired, wide)
 	switch {
 	case f.Drift:
@@ -207,7 +125,7 @@ func (f blamedField) row(wide bool, now time.Time) []cell {
 const widest = 40
 
 func shortened(value any, wide bool) string {
-	text := oneLine(plainText(value))
+	text := oneLine(lens.PlainText(value))
 	if runes := []rune(text); len(runes) > widest && !wide {
 		return string(runes[:widest-3]) + "..."
 	}

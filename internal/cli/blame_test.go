@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -92,19 +93,19 @@ spec:
       - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}
 `
 
-func blamed(t *testing.T) blamedObject {
+func blamed(t *testing.T) lens.Object {
 	t.Helper()
 	app := admittedOf(t, deployment, deploymentSchema)
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
 	expected := expectedOf(t, app)
-	return blameOf(app, expected[0], markedAs("web", "1", parsed(t, scaled)), false)
+	return lens.Compare(app, expected[0], markedAs("web", "1", parsed(t, scaled)), false)
 }
 
 // Each observed field is listed with its value, its present place, and its last writer.
 func TestBlame(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	check.Must(t, printBlames(&out, []blamedObject{blamed(t)}, false, now))
+	check.Must(t, printBlames(&out, []lens.Object{blamed(t)}, false, now))
 	want := `
 apps/v1 Deployment demo/web
 DRIFT   PATH                                            VALUE      DESIRED             MANAGER                           OPERATION   SINCE
@@ -142,7 +143,7 @@ func TestBlameOfWhatIsMissing(t *testing.T) {
 	expected := expectedOf(t, app)
 	var out bytes.Buffer
 	short := markedAs("web", "1", parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: []}}`))
-	blames := []blamedObject{blameOf(app, expected[0], nil, false), blameOf(app, expected[0], short, false)}
+	blames := []lens.Object{lens.Compare(app, expected[0], nil, false), lens.Compare(app, expected[0], short, false)}
 	check.Must(t, printBlames(&out, blames, true, time.Time{}))
 	want := `
 v1 Service demo/web

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +21,8 @@ import (
 )
 
 // cluster is an API server that serves objects by their paths, and the discovery of their
-// kinds. Its reads have the same results as those of a real one, and it accepts no writes.
+// kinds. Its reads have the same results as those of a real one. It accepts only dry runs, and
+// answers them with the warning at the path "warning", and the ConfigMap at the path "answer".
 type cluster map[string]any
 
 func newCluster() cluster {
@@ -41,6 +44,10 @@ func newCluster() cluster {
 // ServeHTTP implements http.Handler.
 func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "All" {
+		c.answerDryRun(w, r)
+		return
+	}
 	object, ok := c[r.URL.Path]
 	if !ok || r.Method != http.MethodGet {
 		w.WriteHeader(http.StatusNotFound)
@@ -50,6 +57,28 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(int(status.Code))
 	}
 	if err := json.NewEncoder(w).Encode(object); err != nil {
+		panic(err)
+	}
+}
+
+func (c cluster) answerDryRun(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	c["sent"] = r.Method + " " + string(body)
+	if warning, ok := c["warning"].(string); ok {
+		w.Header().Add("Warning", fmt.Sprintf("299 - %q", warning))
+	}
+	var answer any = corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	if completed, ok := c["answer"]; ok {
+		answer = completed
+	}
+	if refused, ok := c["dry run"].(metav1.Status); ok {
+		w.WriteHeader(int(refused.Code))
+		answer = refused
+	}
+	if err = json.NewEncoder(w).Encode(answer); err != nil {
 		panic(err)
 	}
 }
@@ -303,5 +332,46 @@ func TestBlameCommand(t *testing.T) {
 		if !strings.Contains(out, one.want) || !strings.Contains(says, one.says) || status != one.status || strings.Contains(out, "hunter2") {
 			t.Errorf("%s: %d: %s%s, want %s%s", one.arguments, status, out, says, one.want, one.says)
 		}
+	}
+}
+
+// The webhook is asked about a file, with a dry run. It may not be asked by all users.
+func TestDiffOfAFileAsksTheWebhook(t *testing.T) {
+	const warning = `data.spec.manifest[0]: the agent may not create services in namespace "demo": have an administrator grant it`
+	for why, c := range map[string]struct {
+		refused any
+		says    string
+		status  int
+	}{
+		"it warns":           {nil, "web.yaml:7: warning: " + warning + "\n", 1},
+		"the user may not":   {failure(http.StatusForbidden, metav1.StatusReasonForbidden), "web.yaml:7: warning: " + warning + "\nnot admitted now: no\n", 1},
+		"it refuses":         {failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), "web.yaml:7: warning: " + warning + "\nerror: no\n", 2},
+		"it does not answer": {failure(http.StatusInternalServerError, metav1.StatusReasonInternalError), "web.yaml:7: warning: " + warning + "\nnot admitted now: no\n", 1},
+	} {
+		t.Run(why, func(t *testing.T) {
+			hub := newCluster()
+			hub["warning"], hub["dry run"] = warning, c.refused
+			file := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}}\ndata:\n  spec.manifest: |\n" +
+				"    # the Service\n    apiVersion: v1\n    kind: Service\n    metadata: {name: web}\n    spec: {ports: [{port: 80}]}\n"
+			_, says, status := hub.run(t, map[string]string{"web.yaml": file}, "diff", "-f", "web.yaml")
+			if says != c.says || status != c.status {
+				t.Errorf("%d: %s\nwant %d: %s", status, says, c.status, c.says)
+			}
+		})
+	}
+}
+
+// The agent may write the status between the command's two requests: the second one has neither a
+// resource version nor what the agent writes.
+func TestDiffOfAFileSendsWhatDiffersOnly(t *testing.T) {
+	hub := newCluster()
+	hub.store(t, strings.TrimPrefix(service, "\n"), "").ResourceVersion = "7"
+	file := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}, labels: {team: shop}}\ndata:\n  spec.manifest: |\n" +
+		"    " + strings.ReplaceAll(strings.TrimSpace(service), "\n", "\n    ") + "\n"
+	if _, says, status := hub.run(t, map[string]string{"web.yaml": file}, "diff", "-f", "web.yaml"); status == 2 {
+		t.Fatal(says)
+	}
+	if want := `PATCH {"metadata":{"labels":{"team":"shop"}}}`; hub["sent"] != want {
+		t.Errorf("sent %s, want %s", hub["sent"], want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -17,7 +18,7 @@ import (
 // comparison compares one live object with the desired one. It has both as texts of the
 // observed fields, and notes about what the texts do not show.
 type comparison struct {
-	sight
+	lens.Sight
 
 	id            manifest.ID
 	live, desired string
@@ -47,10 +48,10 @@ func (c comparison) String() string {
 // compare compares one object of an Application; live is nil if there is none. Private shows
 // values that may be secrets.
 func compare(app *application.Application, e plan.Expected, live map[string]any, private bool) (comparison, error) {
-	c := comparison{sight: sight{e.ID.Kind, private}, id: e.ID}
+	c := comparison{Sight: lens.Sight{Kind: e.ID.Kind, Private: private}, id: e.ID}
 	if live == nil {
-		c.id = placed(app, e.ID)
-		_, desired := c.conceal(nil, nil, e.Desired)
+		c.id = lens.Placed(app, e.ID)
+		_, desired := c.Conceal(nil, nil, e.Desired)
 		var err error
 		c.desired, err = textOf(desired)
 		return c, err
@@ -73,16 +74,16 @@ func (c *comparison) observed(s schema.Schema, desired, live map[string]any) err
 	for _, d := range differences {
 		switch {
 		case d.Kind == schema.Unknown:
-			c.note("%s: would be pinned to what it is: %s", d.Path, c.shown(d.Path, d.Have))
+			c.note("%s: would be pinned to what it is: %s", d.Path, c.Shown(d.Path, d.Have))
 		case len(schema.Differences{d}.Patch()) == 0:
 			c.note("%s: the list has a length that is not legal, as it has in the manifest: no repair is possible", d.Path)
 		}
 		for _, index := range d.Cut {
-			path := below(d.Path, "", index)
-			c.note("%s: the list is too long, and this would be removed: %s", path, c.shown(path, schema.ValueAt(live, path)))
+			path := lens.Below(d.Path, "", index)
+			c.note("%s: the list is too long, and this would be removed: %s", path, c.Shown(path, schema.ValueAt(live, path)))
 		}
 	}
-	before, after := c.conceal(nil, s.Project(desired, live), s.Project(desired, s.Overlay(desired, live)))
+	before, after := c.Conceal(nil, s.Project(desired, live), s.Project(desired, s.Overlay(desired, live)))
 	var err error
 	if c.live, err = textOf(legible(before)); err != nil {
 		return err
@@ -123,6 +124,6 @@ func (c *comparison) noteReleased(app *application.Application, e plan.Expected,
 		return
 	}
 	for _, d := range e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live) {
-		c.note("%s: it left the Application, and would be removed: %s", d.Path, c.shown(d.Path, d.Have))
+		c.note("%s: it left the Application, and would be removed: %s", d.Path, c.Shown(d.Path, d.Have))
 	}
 }

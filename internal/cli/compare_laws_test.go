@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -83,7 +84,7 @@ func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
 			desired, live := edited(random, p.desired), edited(random, p.live)
 			for _, lives := range []map[string]any{live, desired, p.schema.LateInitialize(desired, live), p.schema.Overlay(desired, live)} {
 				for _, kind := range []string{"Song", "Secret"} {
-					c := comparison{sight: sight{kind: kind}, id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
+					c := comparison{Sight: lens.Sight{Kind: kind}, id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
 					check.Must(t, c.observed(p.schema, desired, lives))
 					found := p.schema.Compare(desired, lives)
 					if c.differs() != (len(found) > 0) || c.differs() != (c.String() != "") {
@@ -158,7 +159,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		s := schemaOf(t, desired)
 		for _, observed := range []schema.Schema{s, whole} {
 			for _, private := range []bool{false, true} {
-				comparison := comparison{sight: sight{c.kind, private}, id: observed.ID()}
+				comparison := comparison{Sight: lens.Sight{Kind: c.kind, Private: private}, id: observed.ID()}
 				check.Must(t, comparison.observed(observed, desired, live))
 				text := comparison.String()
 				shows := private && c.kind != "Secret" // a Secret's values are never shown

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -195,18 +196,18 @@ diff live/v1.Service.demo.web desired/v1.Service.demo.web
 `,
 		},
 		{
-			why: "of what is not there, no private values", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {a: hunter2}}`,
+			why: "of what is not there, no private values", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: hunter2}}`,
 			want: `
-diff live/v1.ConfigMap.demo.web desired/v1.ConfigMap.demo.web
---- live/v1.ConfigMap.demo.web
-+++ desired/v1.ConfigMap.demo.web
+diff live/v1.ConfigMap.demo.settings desired/v1.ConfigMap.demo.settings
+--- live/v1.ConfigMap.demo.settings
++++ desired/v1.ConfigMap.demo.settings
 @@ -0,0 +1,6 @@
 +apiVersion: v1
 +data:
 +  a: '***'
 +kind: ConfigMap
 +metadata:
-+  name: web
++  name: settings
 `,
 		},
 		{
@@ -277,7 +278,7 @@ func TestExpectAfterAMove(t *testing.T) {
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
 	app.Status.Cluster = "east"
 	expected := expectedOf(t, app)
-	if _, pinned := schema.ValueAt(expected[0].Desired, pathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
+	if _, pinned := schema.ValueAt(expected[0].Desired, lens.PathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
 		t.Error("the node port of another cluster is desired")
 	}
 }
@@ -288,7 +289,7 @@ func TestMappedNamespace(t *testing.T) {
 	app := admittedOf(t, strings.Replace(service, "name: web", "name: web, namespace: demo", 1), "")
 	app.Inventory = []manifest.ID{{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}
 	expected := expectedOf(t, app)
-	id := placed(app, expected[0].ID)
+	id := lens.Placed(app, expected[0].ID)
 	if id.Namespace != "shop" || len(leaving(app, expected)) > 0 {
 		t.Errorf("it is looked for in %s, and %v leaves", id.Namespace, leaving(app, expected))
 	}
@@ -298,13 +299,13 @@ func TestMappedNamespace(t *testing.T) {
 	if err != nil || got.differs() {
 		t.Errorf("%v: %s", err, got)
 	}
-	for _, field := range blameOf(app, expected[0], live, false).Fields {
+	for _, field := range lens.Compare(app, expected[0], live, false).Fields {
 		if field.Drift {
 			t.Errorf("%v is drift", field)
 		}
 	}
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"})
-	check.Equal(t, "its own namespace", "demo", placed(app, expected[0].ID).Namespace)
+	check.Equal(t, "its own namespace", "demo", lens.Placed(app, expected[0].ID).Namespace)
 }
 
 func TestLeaving(t *testing.T) {

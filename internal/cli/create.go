@@ -62,16 +62,29 @@ order of the input, into the Applications NAME-1, NAME-2 and so on.`, manifest.M
 	flags.StringVarP(&c.kustomization, "kustomize", "k", "", "folder of a kustomization")
 	flags.BoolVarP(&c.recursive, "recursive", "R", false, "also read the folders in a folder")
 	flags.StringVar(&c.observe, "observe", observeDeclared, "what to observe: declared, minimal, or a file with observer schemas")
-	flags.StringVar(&c.cluster, "cluster", "", "cluster of the objects (default: that of the Application)")
-	flags.StringVar(&c.mode, "mode", "", "mode of the Application: enforce, observe or suspend")
 	flags.BoolVar(&c.skip, "skip-unsupported", false, "leave out the objects that cannot belong to an Application")
 	flags.BoolVar(&c.only, "only-unsupported", false, "print the objects that cannot belong to an Application, and create nothing")
-	flags.StringVar(&c.dryRun, "dry-run", dryRunNone, "none, client (no cluster is asked) or server (nothing is stored)")
-	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
 	command.MarkFlagsMutuallyExclusive("filename", "kustomize")
 	command.MarkFlagsMutuallyExclusive("skip-unsupported", "only-unsupported")
-	c.output.addTo(command, asMessage, asYAML, asJSON)
+	c.addFlags(command)
 	return command
+}
+
+// addFlags adds the flags of all commands that create Applications.
+func (c *creation) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&c.cluster, "cluster", "", "cluster of the objects (default: that of the Application)")
+	flags.StringVar(&c.mode, "mode", "", "mode of the Application: enforce, observe or suspend")
+	flags.StringVar(&c.dryRun, "dry-run", dryRunNone, "none, client (the webhook is not asked) or server (nothing is stored)")
+	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
+	c.output.addTo(command, asMessage, asYAML, asJSON)
+}
+
+func (c *creation) checkDryRun() error {
+	if !slices.Contains(dryRuns(), c.dryRun) {
+		return fmt.Errorf("--dry-run: %q has to be one of %s", c.dryRun, strings.Join(dryRuns(), ", "))
+	}
+	return nil
 }
 
 // creation is a run of the command.
@@ -87,13 +100,15 @@ type creation struct {
 	dryRun                 string
 	output                 outputFlag
 	namespace              string
+	// imported are the live objects that the Applications take over.
+	imported []found
 	// observerSchema is the file of --observe.
 	observerSchema *file
 }
 
 func (c *creation) run(ctx context.Context) error {
-	if !slices.Contains(dryRuns(), c.dryRun) {
-		return fmt.Errorf("--dry-run: %q has to be one of %s", c.dryRun, strings.Join(dryRuns(), ", "))
+	if err := c.checkDryRun(); err != nil {
+		return err
 	}
 	objects, err := c.read()
 	if err != nil {
@@ -106,6 +121,11 @@ func (c *creation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.create(ctx, parts)
+}
+
+// create asks the webhook about the Applications of the parts, and creates them.
+func (c *creation) create(ctx context.Context, parts []compose.Part) error {
 	j, err := c.judge(ctx, parts)
 	if err != nil {
 		return err
@@ -115,6 +135,11 @@ func (c *creation) run(ctx context.Context) error {
 	}
 	if err := c.tell(j); err != nil {
 		return err
+	}
+	for _, app := range j.apps {
+		if err := c.changesNothing(app); err != nil {
+			return err
+		}
 	}
 	return c.write(ctx, j)
 }
@@ -138,7 +163,10 @@ func (c *creation) read() ([]compose.Object, error) {
 
 // source is the input as the user names it.
 func (c *creation) source() string {
-	if c.kustomization != "" {
+	switch {
+	case c.imported != nil:
+		return "namespace " + c.namespace
+	case c.kustomization != "":
 		return c.kustomization
 	}
 	names := slices.Clone(c.filenames)

@@ -222,12 +222,7 @@ func (c *creation) tell(j *judgement) error {
 
 // send creates an Application.
 func (c *creation) send(ctx context.Context, j *judgement, app composed, dryRun bool) (*corev1.ConfigMap, error) {
-	config, err := c.hub.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.WarningHandler = warningsOf{app, j}
-	client, err := typedcorev1.NewForConfig(config)
+	client, err := c.hearing(app.places, j)
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +233,19 @@ func (c *creation) send(ctx context.Context, j *judgement, app composed, dryRun 
 	return client.ConfigMaps(app.cm.Namespace).Create(ctx, app.cm, options)
 }
 
+// hearing returns a client of the hub that adds the warnings of admission to a judgement.
+func (e *environment) hearing(places places, j *judgement) (typedcorev1.ConfigMapsGetter, error) {
+	config, err := e.hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandler = warningsOf{places, j}
+	return typedcorev1.NewForConfig(config)
+}
+
 // warningsOf adds the warnings of admission about an Application to a judgement, each once.
 type warningsOf struct {
-	composed
-
+	places    places
 	judgement *judgement
 }
 

@@ -77,7 +77,11 @@ func (c *creation) application(name string, parts []compose.Part) composed {
 	case schemas != "":
 		d.cm.Data[application.ObserverSchemaKey] = schemas
 	}
-	for annotation, value := range map[string]string{application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode} {
+	adopt := ""
+	if c.imported != nil {
+		adopt = "true"
+	}
+	for annotation, value := range map[string]string{application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode, application.AdoptAnnotation: adopt} {
 		if value != "" {
 			d.cm.Annotations[annotation] = value
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -59,7 +60,7 @@ func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Pat
 		case "apiVersion", "kind", "metadata":
 			continue
 		}
-		t.at(pathOf(field))
+		t.at(lens.PathOf(field))
 	}
 	if t.left <= 0 {
 		return t.found, errors.New("the object has too many fields")
@@ -84,12 +85,12 @@ func (t *trials) at(path schema.Path) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			t.at(below(path, name, -1))
+			t.at(lens.Below(path, name, -1))
 		}
 	case []any:
 		for i, element := range value {
-			if isComposite(element) {
-				t.at(below(path, "", i))
+			if lens.IsComposite(element) {
+				t.at(lens.Below(path, "", i))
 			}
 		}
 	}

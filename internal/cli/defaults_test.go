@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -34,7 +35,7 @@ func TestTrialsAreDry(t *testing.T) {
 	deployments := gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	mapping := &meta.RESTMapping{Resource: deployments, Scope: meta.RESTScopeNamespace}
 	created, err := objects{Interface: client}.trialIn(t.Context(), mapping, "demo")(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"})
-	if err != nil || schema.ValueAt(created, pathOf("spec", "replicas")) != int64(1) {
+	if err != nil || schema.ValueAt(created, lens.PathOf("spec", "replicas")) != int64(1) {
 		t.Errorf("%v, %v", created, err)
 	}
 	check.Equal(t, "asked", []string{"POST /apis/apps/v1/namespaces/demo/deployments All"}, asked)
@@ -73,12 +74,12 @@ func defaulting(t *testing.T) trial {
 	return func(object map[string]any) (map[string]any, error) {
 		created := runtime.DeepCopyJSON(object)
 		for _, name := range []string{"status", "name", "managedFields"} {
-			if schema.ValueAt(created, pathOf(name)) != nil || schema.ValueAt(created, pathOf("metadata", name)) != nil {
+			if schema.ValueAt(created, lens.PathOf(name)) != nil || schema.ValueAt(created, lens.PathOf("metadata", name)) != nil {
 				t.Errorf("%s is sent, which is not to be", name)
 			}
 		}
 		spec, _ := created["spec"].(map[string]any)
-		containers, _ := schema.ValueAt(created, pathOf("spec", "template", "spec", "containers")).([]any)
+		containers, _ := schema.ValueAt(created, lens.PathOf("spec", "template", "spec", "containers")).([]any)
 		if len(containers) == 0 {
 			return nil, errors.New("containers: Required value: hunter2")
 		}

@@ -74,6 +74,7 @@ func (d description) wishes(v overview) [][]cell {
 		name, value string
 	}{
 		{!v.heldUntil.IsZero(), "Held", "until " + timeOf(v.heldUntil)},
+		{w.HeldBy != "" && w.Restraint(d.now) != "", "Held by", w.HeldBy},
 		{w.DenyHolds, "Holds", "those on single objects do not count"},
 		{d.app.ServiceAccount != "", "Service account", d.app.ServiceAccount},
 		{w.Adopt, "Adopt", "what exists already is taken over"},

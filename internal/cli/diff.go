@@ -3,17 +3,21 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -33,7 +37,8 @@ show what a diff cannot: the owner of an object, which values would be pinned, a
 would be deleted.
 
 With -f, the Applications are those of a file, whether they are stored already or not:
-what would be created, changed and pinned.
+what would be created, changed and pinned. The command asks the webhook with a dry run,
+and prints its warnings.
 
 Values that may be secrets are shown as ***, and as *** (before) and *** (after) where
 they differ: see --show-private.
@@ -100,36 +105,96 @@ func (d *differ) file(ctx context.Context, name string) error {
 }
 
 func (d *differ) draft(ctx context.Context, draft draft) error {
-	if err := draft.place(d.hub); err != nil {
-		return err
-	}
-	client, _, err := d.applications()
+	app, expected, err := d.prepare(ctx, draft)
 	if err != nil {
 		return err
 	}
+	return d.application(ctx, app, expected)
+}
+
+// prepare returns a draft as it would be admitted, and prints what admission says.
+func (d *differ) prepare(ctx context.Context, draft draft) (*application.Application, []plan.Expected, error) {
+	if err := draft.place(d.hub); err != nil {
+		return nil, nil, err
+	}
+	client, _, err := d.applications()
+	if err != nil {
+		return nil, nil, err
+	}
 	stored, err := client.ConfigMaps(draft.cm.Namespace).Get(ctx, draft.cm.Name, metav1.GetOptions{})
-	var prepared mutate.Prepared
 	switch {
 	case apierrors.IsNotFound(err):
-		prepared = mutate.PrepareForCreate(draft.cm)
+		stored = nil
 	case err != nil:
-		return err
+		return nil, nil, err
 	default:
 		draft.cm = afterApply(draft.cm, stored)
+	}
+	if err := d.admit(ctx, draft, stored); err != nil {
+		return nil, nil, err
+	}
+	app, err := application.Read(draft.cm)
+	if err != nil {
+		return nil, nil, err
+	}
+	expected, err := expect(app)
+	return app, expected, err
+}
+
+// admit changes a draft as the webhook does, and prints what admission says. Stored is nil for a new
+// Application.
+func (d *differ) admit(ctx context.Context, draft draft, stored *corev1.ConfigMap) error {
+	sent := draft.cm.DeepCopy() // without what the webhook adds
+	var prepared mutate.Prepared
+	if stored == nil {
+		prepared = mutate.PrepareForCreate(draft.cm)
+	} else {
 		prepared = mutate.PrepareForUpdate(draft.cm, stored)
 	}
 	if err := draft.tell(d.ErrOut, prepared); err != nil {
 		return err
 	}
-	app, err := application.Read(draft.cm)
+	return d.ask(ctx, draft, sent, stored, prepared.Warnings)
+}
+
+// ask asks the webhook by a dry run, and prints what only the webhook knows: kinds without a
+// namespace, and what user or agent may not do. A user who may not write the Application may still
+// compare it.
+func (d *differ) ask(ctx context.Context, draft draft, sent, stored *corev1.ConfigMap, warned []string) error {
+	j := judgement{warned: warned}
+	client, err := d.hearing(draft.places, &j)
 	if err != nil {
 		return err
 	}
-	expected, err := expect(app)
-	if err != nil {
-		return err
+	dry := []string{metav1.DryRunAll}
+	if stored == nil {
+		_, err = client.ConfigMaps(sent.Namespace).Create(ctx, sent, metav1.CreateOptions{DryRun: dry, FieldManager: fieldManager})
+	} else {
+		var change []byte
+		if change, err = changeOf(stored, sent); err != nil {
+			return err
+		}
+		_, err = client.ConfigMaps(sent.Namespace).Patch(ctx, sent.Name, types.MergePatchType, change, metav1.PatchOptions{DryRun: dry, FieldManager: fieldManager})
 	}
-	return d.application(ctx, app, expected)
+	if err != nil && !apierrors.IsInvalid(err) {
+		fmt.Fprintln(&j.said, oneLine("not admitted now: "+err.Error()))
+		err = nil
+	}
+	return errors.Join(j.flush(d.ErrOut), err)
+}
+
+// changeOf returns the merge patch from stored to sent. An update would conflict with an agent that
+// writes the status in the meantime.
+func changeOf(stored, sent *corev1.ConfigMap) ([]byte, error) {
+	from, err := json.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(sent)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.CreateMergePatch(from, to)
 }
 
 // afterApply returns the stored ConfigMap as kubectl apply leaves it with that of a file:
@@ -163,7 +228,7 @@ func (d *differ) application(ctx context.Context, app *application.Application, 
 		return err
 	}
 	for _, object := range expected {
-		live, err := objects.live(ctx, placed(app, object.ID))
+		live, err := objects.live(ctx, lens.Placed(app, object.ID))
 		if err == nil {
 			err = d.object(app, object, live)
 		}

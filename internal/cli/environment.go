@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -24,8 +25,16 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// fieldManager is the name of these commands in managedFields.
-const fieldManager = "kubectl-krake"
+// fieldManager is the name of these commands in managedFields. Flux undoes the changes of managers
+// whose names begin with kubectl, and so would end a hold.
+const fieldManager = "krake-cli"
+
+// The limits of kubectl for discovery. Those of client-go would make a command with 100 objects take
+// 20 seconds.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 300
+)
 
 // environment is what the commands share.
 type environment struct {
@@ -48,6 +57,7 @@ func (e *environment) addPrivateTo(command *cobra.Command) {
 func (e *environment) newFlags() *genericclioptions.ConfigFlags {
 	return genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+		config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 		return config
 	})
 }
@@ -86,7 +96,8 @@ func (t *targetFlags) addFlags(flags *pflag.FlagSet) {
 type objects struct {
 	dynamic.Interface
 
-	kinds meta.RESTMapper
+	kinds     meta.RESTMapper
+	discovery discovery.DiscoveryInterface
 }
 
 // objectsOf connects to the cluster of an Application. For any but the local one, flags must
@@ -111,8 +122,12 @@ func (e *environment) objectsOf(cluster string) (objects, error) {
 	if err != nil {
 		return objects{}, err
 	}
+	served, err := flags.ToDiscoveryClient()
+	if err != nil {
+		return objects{}, err
+	}
 	kinds, err := flags.ToRESTMapper()
-	return objects{client, kinds}, err
+	return objects{client, kinds, served}, err
 }
 
 // live reads an object, nil if there is none. For a kind without namespaces it ignores the
@@ -128,11 +143,7 @@ func (o objects) live(ctx context.Context, id manifest.ID) (map[string]any, erro
 
 // read reads an object, nil if there is none. Home is the namespace of an object without one.
 func (o objects) read(ctx context.Context, mapping *meta.RESTMapping, id manifest.ID, home string) (map[string]any, error) {
-	id.Namespace = cmp.Or(id.Namespace, home)
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		id.Namespace = ""
-	}
-	object, err := o.Resource(mapping.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	object, err := o.at(mapping, cmp.Or(id.Namespace, home)).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -140,6 +151,14 @@ func (o objects) read(ctx context.Context, mapping *meta.RESTMapping, id manifes
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
 	return object.Object, nil
+}
+
+// at returns the client of a kind in a namespace, which it ignores for a kind without namespaces.
+func (o objects) at(mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return o.Resource(mapping.Resource)
+	}
+	return o.Resource(mapping.Resource).Namespace(namespace)
 }
 
 // mappingOf finds a kind by any name that kubectl accepts.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -79,39 +79,12 @@ func isOfKind(id manifest.ID, kind string) bool {
 	return (name == plural.Resource || name == singular.Resource) && (!grouped || group == id.GroupVersionKind().Group)
 }
 
-// placed returns the identity of an object with its namespace from the inventory. The agent
-// may map the namespace of the Application to another one.
-func placed(app *application.Application, id manifest.ID) manifest.ID {
-	home := cmp.Or(id.Namespace, app.Namespace)
-	var elsewhere []string
-	for _, held := range app.Inventory {
-		switch {
-		case !isNamesake(held, id):
-		case cmp.Or(held.Namespace, home) == home:
-			id.Namespace = home
-			return id
-		default:
-			elsewhere = append(elsewhere, held.Namespace)
-		}
-	}
-	id.Namespace = home
-	if len(elsewhere) == 1 && home == app.Namespace {
-		id.Namespace = elsewhere[0]
-	}
-	return id
-}
-
-// isNamesake reports whether two objects have the same kind and name, in any version.
-func isNamesake(a, b manifest.ID) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name
-}
-
 // leaving returns the objects that the Application holds and no longer wants. The Secrets of
 // its hooks are still wanted, although only the agent knows them.
 func leaving(app *application.Application, expected []plan.Expected) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(app.Inventory), func(held manifest.ID) bool {
 		return isOfHook(app, held) || slices.ContainsFunc(expected, func(e plan.Expected) bool {
-			return isNamesake(held, e.ID) && (held.Namespace == "" || held.Namespace == placed(app, e.ID).Namespace)
+			return lens.IsNamesake(held, e.ID) && (held.Namespace == "" || held.Namespace == lens.Placed(app, e.ID).Namespace)
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -117,16 +118,18 @@ func followed(document map[string]any, path schema.Path) (known schema.Path, las
 
 // String returns one sentence.
 func (x explanation) String() string {
-	var text string
+	return x.expected.ID.String() + ": " + x.path.String() + " " + x.text()
+}
+
+// text completes the sentence that begins with the path.
+func (x explanation) text() string {
 	switch {
-	case !isComposite(x.last):
-		text = "is observed: " + x.why() + x.value()
+	case !lens.IsComposite(x.last):
+		return "is observed: " + x.why() + x.value()
 	case len(x.known) == len(x.path):
-		text = "is looked into, and observed in part: " + x.why()
-	default:
-		text = "is not observed: " + x.whyNot()
+		return "is looked into, and observed in part: " + x.why()
 	}
-	return x.expected.ID.String() + ": " + x.path.String() + " " + text
+	return "is not observed: " + x.whyNot()
 }
 
 // why returns the reason for which a field is observed.
@@ -136,7 +139,7 @@ func (x explanation) why() string {
 		whole = ", which has " + x.known.String() + " observed as a whole"
 	}
 	switch {
-	case isIdentity(x.known) && x.known.String() != "metadata.namespace":
+	case lens.IsIdentity(x.known) && x.known.String() != "metadata.namespace":
 		return "it is of the identity of the object, and never differs"
 	case x.custom.Tree != nil:
 		line, all := x.custom.find(x.known.String())
@@ -153,10 +156,10 @@ func (x explanation) why() string {
 // value says what is desired, if the manifest does not say that.
 func (x explanation) value() string {
 	switch desired := schema.ValueAt(x.expected.Desired, x.path); {
-	case schema.ValueAt(x.expected.Manifest, x.path) != nil || isIdentity(x.path):
+	case schema.ValueAt(x.expected.Manifest, x.path) != nil || lens.IsIdentity(x.path):
 		return ""
 	case desired != nil:
-		return "; its value was learned from the cluster, and is pinned: " + sight{kind: x.expected.ID.Kind}.shown(x.path, desired)
+		return "; its value was learned from the cluster, and is pinned: " + lens.Sight{Kind: x.expected.ID.Kind}.Shown(x.path, desired)
 	}
 	return "; no value is known yet: the first one that the agent sees is pinned"
 }

@@ -132,16 +132,22 @@ func (e *environment) following(ctx context.Context, s scope, interval time.Dura
 	return group.Wait()
 }
 
-// follow sends all Applications, and then each change, until the context ends. Each watch ends
-// after some minutes, and another list follows.
+// follow sends all Applications, and then each change, until the context ends. Each watch ends after some
+// minutes, and another one continues from there. If that is too late, another list follows.
 func follow(ctx context.Context, e *environment, s scope, changes chan<- change) error {
 	defer close(changes)
+	version := ""
 	for {
-		items, version, err := e.list(ctx, s.namespace, s.options())
+		var err error
+		if version == "" {
+			var items []item
+			if items, version, err = e.list(ctx, s.namespace, s.options()); err == nil {
+				items = slices.DeleteFunc(items, func(i item) bool { return !s.has(i) })
+				send(ctx, changes, change{listed: true, items: items})
+			}
+		}
 		if err == nil {
-			items = slices.DeleteFunc(items, func(i item) bool { return !s.has(i) })
-			send(ctx, changes, change{listed: true, items: items})
-			err = watchFrom(ctx, e, s, version, changes)
+			version, err = watchFrom(ctx, e, s, version, changes)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -163,30 +169,31 @@ func send(ctx context.Context, changes chan<- change, c change) {
 	}
 }
 
-// watchFrom sends changes until the watch ends.
-func watchFrom(ctx context.Context, e *environment, s scope, version string, changes chan<- change) error {
+// watchFrom sends changes until the watch ends. It returns the version to continue from, which is empty if
+// only a list can tell what has changed.
+func watchFrom(ctx context.Context, e *environment, s scope, version string, changes chan<- change) (string, error) {
 	client, _, err := e.applications()
 	if err != nil {
-		return err
+		return "", err
 	}
 	options := s.options()
-	options.ResourceVersion = version
+	options.ResourceVersion, options.AllowWatchBookmarks = version, true
 	watcher, err := client.ConfigMaps(s.namespace).Watch(ctx, options)
 	if err != nil {
-		return unlessExpired(err)
+		return "", unlessExpired(err)
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
-		switch object := event.Object.(type) {
-		case *corev1.ConfigMap:
-			if i := itemOf(object); s.has(i) {
-				send(ctx, changes, change{gone: event.Type == watch.Deleted || !application.IsApplication(object), items: []item{i}})
-			}
-		default:
-			return unlessExpired(apierrors.FromObject(object))
+		cm, ok := event.Object.(*corev1.ConfigMap)
+		if !ok {
+			return "", unlessExpired(apierrors.FromObject(event.Object))
+		}
+		version = cm.ResourceVersion
+		if i := itemOf(cm); event.Type != watch.Bookmark && s.has(i) {
+			send(ctx, changes, change{gone: event.Type == watch.Deleted || !application.IsApplication(cm), items: []item{i}})
 		}
 	}
-	return nil
+	return version, nil
 }
 
 // unlessExpired returns no error for a version that is too old for a watch: another list follows.

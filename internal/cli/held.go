@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
@@ -40,7 +41,7 @@ func (e *environment) holdsOf(ctx context.Context, i item) map[manifest.ID]bool 
 		if err != nil {
 			return found // nothing of this cluster can be read
 		}
-		if live, err := clients.live(ctx, placed(i.app, object.ID)); err == nil {
+		if live, err := clients.live(ctx, lens.Placed(i.app, object.ID)); err == nil {
 			wishes := i.app.Wishes
 			wishes.HoldUntil = time.Time{} // that of the whole Application
 			until, _ := pacing.HeldUntil(wishes, object.Hold, annotationsOf(live)[application.HoldUntilAnnotation], mostHold, now)

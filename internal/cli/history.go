@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -122,7 +123,7 @@ func fieldsText(drift application.Drift) string {
 	for _, field := range drift.Fields {
 		text := field.Path
 		if field.Want != nil || field.Have != nil {
-			text += ": " + plainText(field.Want) + " -> " + plainText(field.Have)
+			text += ": " + lens.PlainText(field.Want) + " -> " + lens.PlainText(field.Have)
 		}
 		texts = append(texts, text)
 	}

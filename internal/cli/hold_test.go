@@ -155,21 +155,21 @@ func TestHold(t *testing.T) {
 	labelled.Labels = map[string]string{"team": "shop"}
 	w := newWritable(t, webApp(t), labelled, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "other", Labels: map[string]string{"team": "shop"}}})
 	const hold = ` {"krake.dev/hold-until":"2026-01-02T13:00:00Z"}`
-	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "", "", "kubectl-krake web"+hold)
+	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "", "", "krake-cli web"+hold)
 	w.check(t, newHoldCommand, "web --for 60m --dry-run=client", "application.krake.dev/web held until 2026-01-02T13:00:00Z (dry run)\n", "", "")
 	w.check(t, newHoldCommand, "web --until 2026-01-02T13:00:00Z --dry-run=server",
-		"application.krake.dev/web held until 2026-01-02T13:00:00Z (server dry run)\n", "", "", "dry kubectl-krake web"+hold)
-	w.check(t, newHoldCommand, "-l team=shop", "application.krake.dev/shop held until 2026-01-02T13:00:00Z\n", "", "", "kubectl-krake shop"+hold)
+		"application.krake.dev/web held until 2026-01-02T13:00:00Z (server dry run)\n", "", "", "dry krake-cli web"+hold)
+	w.check(t, newHoldCommand, "-l team=shop", "application.krake.dev/shop held until 2026-01-02T13:00:00Z\n", "", "", "krake-cli shop"+hold)
 	w.check(t, newHoldCommand, "web nobody other shop",
 		"application.krake.dev/web held until 2026-01-02T13:00:00Z\napplication.krake.dev/shop held until 2026-01-02T13:00:00Z\n", "",
 		"application.krake.dev/nobody: there is no Application nobody in namespace demo: name another namespace by -n, or see all by kubectl krake get -A\n"+
 			"application.krake.dev/other: ConfigMap demo/other is no Application: it has no annotation krake.dev/application",
-		"kubectl-krake web"+hold, "kubectl-krake shop"+hold)
+		"krake-cli web"+hold, "krake-cli shop"+hold)
 	w.check(t, newHoldCommand, "-l team=nobody", "", "", "namespace demo has no Application with team=nobody: see kubectl krake get")
 	w.check(t, newHoldCommand, "web --dry-run=maybe", "", "", `--dry-run: "maybe" has to be one of none, client, server`)
 	w.check(t, newHoldCommand, "web --for=1h --until=13:00", "", "", "if any flags in the group [for until] are set none of the others can be; [for until] were all set")
 	w.warning = "metadata.annotations[krake.dev/hold-until]: mode observe reverts nothing"
-	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "Warning: "+w.warning+"\n", "", "kubectl-krake web"+hold)
+	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "Warning: "+w.warning+"\n", "", "krake-cli web"+hold)
 }
 
 // The webhook's refusal for missing rights is shown unchanged.
@@ -184,7 +184,7 @@ func TestHoldIsRefused(t *testing.T) {
 func TestConflict(t *testing.T) {
 	w := newWritable(t, webApp(t))
 	w.meanwhile = func() { w.put(webApp(t)) }
-	w.check(t, newSuspendCommand, "web", "application.krake.dev/web suspended\n", "", "", `kubectl-krake web {"krake.dev/mode":"suspend"}`)
+	w.check(t, newSuspendCommand, "web", "application.krake.dev/web suspended\n", "", "", `krake-cli web {"krake.dev/mode":"suspend"}`)
 	w.meanwhile = func() {
 		w.put(recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), nil))
 	}
@@ -198,7 +198,7 @@ func TestHoldOneObject(t *testing.T) {
 	app := itemOf(stored).app
 	w.live = &unstructured.Unstructured{Object: liveWeb(app)}
 	const line = "deployment.apps/web held until 2026-01-02T13:00:00Z\n"
-	const patch = `kubectl-krake web {"krake.dev/hold-until":"2026-01-02T13:00:00Z"}`
+	const patch = `krake-cli web {"krake.dev/hold-until":"2026-01-02T13:00:00Z"}`
 	for _, kind := range []string{"deployment", "Deployment", "deploy", "deployments.apps", "deployments.v1.apps"} {
 		w.check(t, newHoldCommand, "web "+kind+"/web", line, "", "", patch)
 	}
@@ -210,7 +210,7 @@ func TestHoldOneObject(t *testing.T) {
 	w.check(t, newHoldCommand, "web deployment/web", line, "", "", patch)
 
 	w.live = &unstructured.Unstructured{Object: liveWeb(app, application.HoldUntilAnnotation, "2026-01-02T13:00:00Z")}
-	w.check(t, newResumeCommand, "web deployment/web", "deployment.apps/web resumed\n", "", "", `kubectl-krake web {"krake.dev/hold-until":null}`)
+	w.check(t, newResumeCommand, "web deployment/web", "deployment.apps/web resumed\n", "", "", `krake-cli web {"krake.dev/hold-until":null}`)
 	w.live = nil
 	w.check(t, newHoldCommand, "web deployment/web", "", "", "deployment.apps/web: cluster local has no such object now: see kubectl krake describe web")
 
@@ -227,7 +227,7 @@ func TestHoldOneObjectElsewhere(t *testing.T) {
 func TestResume(t *testing.T) {
 	w := newWritable(t, created("web", application.ModeAnnotation, "suspend", application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"), created("api"))
 	w.check(t, newResumeCommand, "web api", "application.krake.dev/web resumed\napplication.krake.dev/api neither held nor suspended\n", "", "",
-		`kubectl-krake web {"krake.dev/hold-until":null,"krake.dev/mode":null}`)
+		`krake-cli web {"krake.dev/hold-until":null,"krake.dev/mode":null}`)
 	if !slices.ContainsFunc(w.requests(), func(request string) bool { return strings.HasPrefix(request, "GET ") }) {
 		t.Error("nothing was looked at")
 	}

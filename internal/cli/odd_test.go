@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -122,7 +123,7 @@ func printAll(e *environment, i item) error {
 	}
 	for _, by := range []wisher{holdWisher(now, now), suspendWisher(), resumeWisher(now)} {
 		done, err := by.application(i)
-		fmt.Fprintln(e.Out, visible(done.text(err)))
+		fmt.Fprintln(e.Out, lens.Visible(done.text(err)))
 	}
 	if i.app == nil {
 		return nil
@@ -147,16 +148,16 @@ func printObjects(e *environment, i item) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprint(e.Out, visible(c.String()))
-			if err := printBlames(e.Out, []blamedObject{blameOf(i.app, object, live, false)}, true, e.now()); err != nil {
+			fmt.Fprint(e.Out, lens.Visible(c.String()))
+			if err := printBlames(e.Out, []lens.Object{lens.Compare(i.app, object, live, false)}, true, e.now()); err != nil {
 				return err
 			}
 		}
 	}
 	for _, leaves := range leaving(i.app, expected) {
-		fmt.Fprintln(e.Out, visible(leaves.String()))
+		fmt.Fprintln(e.Out, lens.Visible(leaves.String()))
 	}
-	for _, explained := range explanationsOf(i.app, expected, pathOf("spec")) {
+	for _, explained := range explanationsOf(i.app, expected, lens.PathOf("spec")) {
 		fmt.Fprintln(e.Out, oneLine(explained.String()))
 	}
 	return nil

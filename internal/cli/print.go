@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -87,7 +86,7 @@ func printDocument(out io.Writer, format string, value any) error {
 		if err != nil {
 			return err
 		}
-		if !strings.ContainsFunc(string(text), isInvisible) {
+		if !strings.ContainsFunc(string(text), lens.IsInvisible) {
 			_, err = out.Write(text)
 			return err
 		}
@@ -99,7 +98,7 @@ func printDocument(out io.Writer, format string, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := io.WriteString(out, visible(b.String()))
+	_, err := io.WriteString(out, lens.Visible(b.String()))
 	return err
 }
 
@@ -177,7 +176,7 @@ func (t *table) print(rows ...[]cell) error {
 }
 
 // none stands for a missing text, as in kubectl.
-const none = "<none>"
+const none = lens.None
 
 // oneLine returns a text as one cell. An empty one would shift the columns for programs that
 // count them.
@@ -185,30 +184,8 @@ func oneLine(text string) string {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return none
 	}
-	return visible(text)
+	return lens.Visible(text)
 }
-
-// visible escapes, as in JSON, characters that a terminal would execute instead of show. The
-// names of managers and messages come from other clients.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, isInvisible) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if !isInvisible(r) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, "\\u%04x", unit)
-		}
-	}
-	return b.String()
-}
-
-// isInvisible reports whether it is a control character, or turns the direction of a text.
-func isInvisible(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
 
 // age returns how long ago something was: "5m".
 func age(then, now time.Time) string {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -101,16 +102,12 @@ type sighted struct {
 func (s sighted) field(name string) sighted {
 	fields, _ := s.document.(map[string]any)
 	values, _ := s.base.(map[string]any)
-	inner := sighted{document: fields[name], base: values[name]}
-	if s.kind != nil {
-		inner.kind = s.kind.Field(name)
-	}
-	return inner
+	return sighted{document: fields[name], base: values[name], kind: fieldType(s.kind, name)}
 }
 
 func (s sighted) element(items []any, i int) sighted {
 	values, _ := s.base.([]any)
-	inner := sighted{document: items[i], base: elementAt(values, i)}
+	inner := sighted{document: items[i], base: lens.ElementAt(values, i)}
 	if s.kind != nil {
 		inner.kind = s.kind.Element()
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -36,14 +38,16 @@ func propose(resource, live map[string]any, defaults []schema.Path) (proposal, e
 	p.id = observed.ID()
 	p.weigh(observed.Values(base, live), writersOf(live))
 	if p.fromLive && p.author == "" {
-		return proposal{}, fmt.Errorf("%s has managedFields for its status only: propose from a manifest, by -f", p.id)
+		return proposal{}, fmt.Errorf("%s %w: propose from a manifest, by -f", p.id, errNoAuthor)
 	}
 	for _, path := range ofServer {
-		p.leave(pathOf(strings.Split(path, ".")...), onlyServer)
+		p.leave(lens.PathOf(strings.Split(path, ".")...), onlyServer)
 	}
 	p.document, _ = p.node(sighted{observed.Document(), kind, base}, schema.Path{}).(map[string]any)
 	return p.proposal, nil
 }
+
+var errNoAuthor = errors.New("has managedFields for its status only")
 
 // lastApplied returns the object that kubectl apply has applied, without the namespace. It is
 // nil for other objects. In managedFields, kubectl is the author of defaults as well.
@@ -125,7 +129,7 @@ func (p *proposer) reason(place schema.Path, writers []writer, writes []bool, au
 		switch {
 		case !writes[j]:
 		case j == author || w.Name() == p.author:
-			if slices.ContainsFunc(p.defaults, func(path schema.Path) bool { return isBelow(place, path) }) {
+			if slices.ContainsFunc(p.defaults, func(path schema.Path) bool { return lens.IsBelow(place, path) }) {
 				return ofDefaults
 			}
 			return ""
@@ -204,7 +208,7 @@ func (p *proposer) object(here sighted, document map[string]any, place schema.Pa
 	before := len(p.left)
 	observed := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(document)) {
-		if value := p.node(here.field(name), below(place, name, -1)); value != any(nothing{}) {
+		if value := p.node(here.field(name), lens.Below(place, name, -1)); value != any(nothing{}) {
 			observed[name] = value
 		}
 	}
@@ -252,7 +256,7 @@ func (p *proposer) list(here sighted, items []any, place schema.Path) any {
 func (p *proposer) elements(here sighted, items []any, place schema.Path) (observed []any, others bool) {
 	last := 0
 	for i := range items {
-		value := p.node(here.element(items, i), below(place, "", i))
+		value := p.node(here.element(items, i), lens.Below(place, "", i))
 		if value != any(nothing{}) {
 			observed = append(observed, value)
 			last = len(observed)

@@ -6,16 +6,12 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
-
-	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // Further returns a command of another package. It connects to the hub by the flags of kubectl.
@@ -40,8 +36,8 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	root.SetErr(streams.ErrOut)
 	e.hub.AddFlags(root.PersistentFlags())
 	for _, newCommand := range []func(*environment) *cobra.Command{
-		newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newRenderCommand,
-		newResumeCommand, newSchemaCommand, newSuspendCommand, newTopCommand, newUninstallCommand, newVersionCommand,
+		newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newImportCommand,
+		newRenderCommand, newResumeCommand, newSchemaCommand, newSuspendCommand, newTopCommand, newUICommand, newUninstallCommand, newVersionCommand,
 	} {
 		root.AddCommand(newCommand(e))
 	}
@@ -49,32 +45,4 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 		root.AddCommand(newCommand(e.hub.ToRESTConfig, streams.Out))
 	}
 	return root
-}
-
-func newVersionCommand(e *environment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Show the version of this program, and the format of Applications that it knows",
-		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			info, _ := debug.ReadBuildInfo()
-			fmt.Fprintf(e.Out, "kubectl krake %s, for Applications of format %s\n", versionOf(info), application.Format)
-			return nil
-		},
-	}
-}
-
-// versionOf returns the version of the module, and the commit if the binary was built in its
-// repository.
-func versionOf(info *debug.BuildInfo) string {
-	if info == nil {
-		return "of an unknown version"
-	}
-	text := info.Main.Version
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			text += ", commit " + setting.Value
-		}
-	}
-	return text + ", " + info.GoVersion
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -161,7 +162,7 @@ func (r remains) print(out io.Writer, p painter) error {
 	}
 	fmt.Fprintln(out, free+"In this order:")
 	for number, step := range r.steps() {
-		fmt.Fprintf(out, "%3d. %s\n", number+1, visible(step))
+		fmt.Fprintf(out, "%3d. %s\n", number+1, lens.Visible(step))
 	}
 	return nil
 }

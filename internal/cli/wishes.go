@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
@@ -71,7 +72,7 @@ func holdObject(w wish, app *application.Application, id manifest.ID, live map[s
 		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
 	}
 	at := slices.IndexFunc(app.Status.Objects, func(object application.ObjectStatus) bool {
-		return isNamesake(object.ID, id) && cmp.Or(object.Namespace, app.Namespace) == cmp.Or(id.Namespace, app.Namespace)
+		return lens.IsNamesake(object.ID, id) && cmp.Or(object.Namespace, app.Namespace) == cmp.Or(id.Namespace, app.Namespace)
 	})
 	var former *application.Hold
 	if at >= 0 {

@@ -16,6 +16,19 @@ var errUnreadable = errors.New("not one document of YAML")
 
 // expand returns a document without anchors, aliases and merge keys: their values are written out.
 func expand(document []byte) ([]byte, error) {
+	tree, err := nodeOf(document)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := newExpander(manifest.MaxBytes).node(tree, 0)
+	if err != nil {
+		return nil, err
+	}
+	return textOf(whole)
+}
+
+// nodeOf parses a text with one document.
+func nodeOf(document []byte) (*yamltree.Node, error) {
 	decoder := yamltree.NewDecoder(bytes.NewReader(document))
 	var tree, more yamltree.Node
 	if err := decoder.Decode(&tree); err != nil {
@@ -24,23 +37,22 @@ func expand(document []byte) ([]byte, error) {
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, errUnreadable // a second document would be lost
 	}
-	e := expander{left: manifest.MaxBytes}
-	whole, err := e.node(&tree, 0)
-	if err != nil {
-		return nil, err
-	}
+	return &tree, nil
+}
+
+func textOf(node *yamltree.Node) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := yamltree.NewEncoder(&text)
 	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(whole), encoder.Close()); err != nil {
-		return nil, err
-	}
-	return text.Bytes(), nil
+	err := errors.Join(encoder.Encode(node), encoder.Close())
+	return text.Bytes(), err
 }
 
 // expander copies nodes. A text of a few hundred bytes can expand to gigabytes, so it stops at
-// the size that a manifest can have.
-type expander struct{ left int }
+// a number of bytes.
+type expander struct{ limit, left int }
+
+func newExpander(limit int) *expander { return &expander{limit, limit} }
 
 func (e *expander) node(node *yamltree.Node, depth int) (*yamltree.Node, error) {
 	if node.Kind == yamltree.AliasNode {
@@ -49,7 +61,7 @@ func (e *expander) node(node *yamltree.Node, depth int) (*yamltree.Node, error) 
 	e.left -= len(node.Value) + 1
 	switch {
 	case e.left < 0:
-		return nil, fmt.Errorf("line %d: the aliases expand to more than %d bytes: write fewer of them", node.Line, manifest.MaxBytes)
+		return nil, fmt.Errorf("line %d: the aliases expand to more than %d bytes: write fewer of them", node.Line, e.limit)
 	case depth > manifest.MaxDepth+1: // the document is a node, too; an alias may be inside its own anchor
 		return nil, fmt.Errorf("line %d: nested deeper than %d: write it flatter", node.Line, manifest.MaxDepth)
 	case node.Kind == yamltree.MappingNode:

@@ -151,13 +151,27 @@ var lineOf = regexp.MustCompile(`\bline (\d+): `)
 
 // errorAt returns an error about a document with its place.
 func errorAt(file string, before int, err error) error {
-	text, line := err.Error(), 1
-	if match := lineOf.FindStringSubmatch(text); match != nil {
-		if said, err := strconv.Atoi(match[1]); err == nil {
-			text, line = strings.Replace(text, match[0], "", 1), said
-		}
-	}
+	line, text := lineIn(err)
 	return fmt.Errorf("%s:%d: %s", file, before+line, text)
+}
+
+// lineIn returns the line that an error names, or 1, and the rest of its text.
+func lineIn(err error) (line int, text string) {
+	text = err.Error()
+	match := lineOf.FindStringSubmatch(text)
+	if match == nil {
+		return 1, text
+	}
+	if line, err = strconv.Atoi(match[1]); err != nil {
+		return 1, text
+	}
+	return line, strings.Replace(text, match[0], "", 1)
+}
+
+// errorIn returns an error about a part of a document that begins at a line.
+func errorIn(first int, err error) error {
+	line, text := lineIn(err)
+	return fmt.Errorf("line %d: %s", first+line-1, text)
 }
 
 // objects returns the objects of a document: one, the items of a List, or none.
@@ -209,7 +223,11 @@ func (d Document) objectsOf(items []any) ([]Object, error) {
 func (d Document) rewritten() ([]Object, error) {
 	_, refused := manifest.DecodeTree(d.Text)
 	if len(d.Text) > manifest.MaxBytes {
-		return nil, refused
+		objects, err := d.largeList()
+		if errors.Is(err, errNoList) {
+			return nil, refused
+		}
+		return objects, err
 	}
 	text, err := expand(d.Text)
 	if errors.Is(err, errUnreadable) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -183,4 +184,58 @@ func FuzzObjects(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A List that is larger than a manifest becomes its items, each at its line. A single object of that size
+// is refused.
+func TestAListMayBeLargerThanAManifest(t *testing.T) {
+	value := strings.Repeat("x", 100<<10)
+	item := func(name string) string {
+		return "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: " + name + "}\n  data:\n    value: " + value + "\n"
+	}
+	list := "apiVersion: v1\nkind: List\nitems:\n" + item("a") + item("b") + item("c")
+	asJSON, err := yaml.YAMLToJSON([]byte(list))
+	kit.Must(t, err)
+	shared := "apiVersion: v1\nkind: ConfigMapList\nitems:\n" + item("a") + "- &b {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {value: " + value + "}}\n- <<: *b\n  metadata: {name: c}\n" + item("d")
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"YAML":       {"# before\n---\n" + list, []string{"stdin:6 a", "stdin:11 b", "stdin:16 c"}},
+		"JSON":       {string(asJSON), []string{"stdin:1 a", "stdin:1 b", "stdin:1 c"}},
+		"merge keys": {shared, []string{"stdin:4 a", "stdin:9 b", "stdin:10 c", "stdin:12 d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Read(strings.NewReader(c.text), []string{"-"}, false)
+			kit.Must(t, err)
+			if diff := cmp.Diff(c.want, summary(objects)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			for _, object := range objects {
+				if decoded, err := manifest.Decode(object.Text); err != nil || len(decoded) != 1 || !strings.Contains(string(object.Text), value) {
+					t.Errorf("the text of %s is another one: %v", object.Name, err)
+				}
+			}
+		})
+	}
+	bomb := strings.Builder{}
+	bomb.WriteString("kind: List\nx: &x " + value + "\nitems:\n")
+	for range 50 {
+		bomb.WriteString("- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: *x}}\n")
+	}
+	bomb.WriteString("# " + strings.Repeat("y", 200<<10) + "\n")
+	for name, c := range map[string]struct{ text, want string }{
+		"one object":        {configMap("a") + "data: {value: " + strings.Repeat(value, 3) + "}\n", "stdin:1: the text has 307"},
+		"a mistake":         {list + "- {apiVersion: v1, kind: ConfigMap}\n", "stdin:19: "},
+		"an item too large": {strings.Replace(list, value, strings.Repeat(value, 3), 1), "stdin:4: the text has 307"},
+		"aliases of one":    {configMap("a") + "data: {a: &a " + value + ", b: *a, c: *a}\n", "the aliases expand to more than 262144 bytes"},
+		"aliases":           {bomb.String(), "the aliases expand to more than "},
+		"two keys":          {"kind: List\nkind: List\nitems:\n# " + strings.Repeat("y", 300<<10) + "\n", "stdin:1: the text has 307"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Read(strings.NewReader(c.text), []string{"-"}, false); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.300v, want %s", err, c.want)
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	slashpath "path"
 	"path/filepath"
 	"strings"
 
@@ -22,7 +23,6 @@ const (
 	kustomization  = "kustomization.yaml"
 	kubeconfigFile = "kubeconfig"
 	spoke          = "overlays/spoke"
-	hooksOfAgent   = "components/hooks/spoke"
 )
 
 // folder is where the files of one cluster are:
@@ -72,8 +72,8 @@ func (f folder) write(options Options, address address, token string) error {
 		return err
 	}
 	parts := append(options.components(), "base/agents", "base/agent", "base/target", "base/policies", spoke)
-	if options.Hooks {
-		parts = append(parts, hooksOfAgent, "components/hooks/endpoint")
+	for _, component := range options.agentComponents() {
+		parts = append(parts, component, slashpath.Join(slashpath.Dir(component), "endpoint"))
 	}
 	if err := f.extract(options.Cluster, parts); err != nil {
 		return err
@@ -96,14 +96,19 @@ func (f folder) document(fields map[string]any) ([]byte, error) {
 
 func (f folder) top(components []string) ([]byte, error) {
 	fields := map[string]any{"resources": []string{"manifests/" + spoke + "/shared", "agent"}}
+	addComponents(fields, "manifests/", components)
+	return f.document(fields)
+}
+
+// addComponents adds the components, if there are any, to the fields of a kustomization.
+func addComponents(fields map[string]any, prefix string, components []string) {
 	var paths []string
 	for _, component := range components {
-		paths = append(paths, "manifests/"+component)
+		paths = append(paths, prefix+component)
 	}
 	if len(paths) > 0 {
 		fields["components"] = paths
 	}
-	return f.document(fields)
 }
 
 // agent returns the kustomization of the agent's own files. The Secret keeps its name when the
@@ -122,9 +127,7 @@ func (f folder) agent(options Options, address address, config []byte) ([]byte, 
 		}},
 		"patches": patches,
 	}
-	if options.Hooks {
-		fields["components"] = []string{"../manifests/" + hooksOfAgent}
-	}
+	addComponents(fields, "../manifests/", options.agentComponents())
 	return f.document(fields)
 }
 
@@ -195,19 +198,20 @@ func patches(options Options, address address, config []byte) ([]map[string]any,
 	if options.Image != "" {
 		deployment = append(deployment, operation{"replace", container + "image", options.Image})
 	}
-	patch, err := patchOf("Deployment", deployment)
+	agent := "krake-agent-" + options.Cluster // components have NetworkPolicies of their own
+	patch, err := patchOf("Deployment", agent, deployment)
 	port, known := address.port()
 	if err != nil || known {
 		return []map[string]any{patch}, err
 	}
-	policy, err := patchOf("NetworkPolicy", []operation{{"add", "/spec/egress/0/ports/-", map[string]any{"port": port}}})
+	policy, err := patchOf("NetworkPolicy", agent, []operation{{"add", "/spec/egress/0/ports/-", map[string]any{"port": port}}})
 	return []map[string]any{patch, policy}, err
 }
 
-func patchOf(kind string, change []operation) (map[string]any, error) {
+func patchOf(kind, name string, change []operation) (map[string]any, error) {
 	text, err := json.Marshal(change)
 	if err != nil {
 		return nil, fmt.Errorf("write the patch of the %s: %w", kind, err)
 	}
-	return map[string]any{"target": map[string]any{"kind": kind}, "patch": string(text)}, nil
+	return map[string]any{"target": map[string]any{"kind": kind, "name": name}, "patch": string(text)}, nil
 }

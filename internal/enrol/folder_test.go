@@ -1,13 +1,14 @@
 package enrol
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -122,22 +123,48 @@ func TestKustomizations(t *testing.T) {
 	}
 }
 
-// Hooks have a part that all agents of a cluster share, and one that belongs to the agent.
-func TestKustomizationsOfHooks(t *testing.T) {
-	for strict, shared := range map[bool][]string{
-		false: {"manifests/components/hooks/target"},
-		true:  {"manifests/components/strict/target", "manifests/components/hooks/target", "manifests/components/hooks/strict"},
+// Hooks have a part that all agents of a cluster share, and one that belongs to the agent. The
+// guard belongs to the agent.
+func TestKustomizationsOfHooksAndGuard(t *testing.T) {
+	const (
+		strict, hooks, strictHooks = "manifests/components/strict/target", "manifests/components/hooks/target", "manifests/components/hooks/strict"
+		hooksOfAgent, guardOfAgent = "../manifests/components/hooks/spoke", "../manifests/components/guard/spoke"
+	)
+	for _, c := range []struct {
+		why           string
+		change        func(*Options)
+		shared, agent []string
+	}{
+		{"neither", func(*Options) {}, nil, nil},
+		{"hooks", func(o *Options) { o.Hooks = true }, []string{hooks}, []string{hooksOfAgent}},
+		{"strict hooks", func(o *Options) { o.Hooks, o.RequireServiceAccount = true, true }, []string{strict, hooks, strictHooks}, []string{hooksOfAgent}},
+		{"a guard", func(o *Options) { o.Guard = true }, nil, []string{guardOfAgent}},
+		{"a guard in strict mode", func(o *Options) { o.Guard, o.RequireServiceAccount = true, true }, []string{strict}, []string{guardOfAgent}},
+		{"both", func(o *Options) { o.Hooks, o.Guard = true, true }, []string{hooks}, []string{hooksOfAgent, guardOfAgent}},
 	} {
-		path := t.TempDir()
-		options := valid(t)
-		options.Hooks, options.RequireServiceAccount = true, strict
-		written(t, path, options, "x")
-		for folder, want := range map[string][]string{"": shared, "agent": {"../manifests/components/hooks/spoke"}} {
-			components := kustomizationIn(t, filepath.Join(path, folder)).Components
-			check.Equal(t, fmt.Sprintf("components of the folder %q, strict: %t", folder, strict), want, components)
-			for _, component := range components {
-				kustomizationIn(t, filepath.Join(path, folder, component)) // it exists
+		t.Run(c.why, func(t *testing.T) {
+			path, options := t.TempDir(), valid(t)
+			c.change(&options)
+			written(t, path, options, "x")
+			for folder, want := range map[string][]string{"": c.shared, "agent": c.agent} {
+				folder = filepath.Join(path, folder)
+				check.Equal(t, "components of "+folder, want, kustomizationIn(t, folder).Components)
 			}
+			checkPorts(t, path)
+		})
+	}
+}
+
+// checkPorts fails unless exactly the agent's own NetworkPolicy allows its connections to the hub.
+func checkPorts(t *testing.T, folder string) {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	check.Must(t, err)
+	var open []string
+	for _, object := range built.Resources() {
+		if object.GetKind() == "NetworkPolicy" && strings.Contains(object.MustString(), "port: 16443\n") {
+			open = append(open, object.GetName())
 		}
 	}
+	check.Equal(t, "policies with the port of the hub", []string{"krake-agent-east"}, open)
 }

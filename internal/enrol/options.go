@@ -35,6 +35,7 @@ type Options struct {
 	RequireServiceAccount bool
 	Reach                 reach.Options
 	Hooks                 bool
+	Guard                 bool
 	Out                   string
 }
 
@@ -48,6 +49,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; set it for all agents of the cluster, or for none")
 	o.Reach.AddFlags(flags)
 	flags.BoolVar(&o.Hooks, "hooks", false, "have the agent serve the hooks complete and shutdown of Applications, in namespaces of the cluster where krake-hooks is bound to it")
+	flags.BoolVar(&o.Guard, "guard", false, "have the agent serve a webhook of the cluster that warns of changes that the agent will revert, or refuses them")
 	flags.StringVar(&o.Out, "out", "", "folder to write to: a kustomization for the cluster, with its token")
 }
 
@@ -71,9 +73,7 @@ func (o *Options) Validate() error {
 	if o.HubServer != "" && !isAddress(o.HubServer) {
 		failures = append(failures, fmt.Errorf("--hub-server: %q is not of the form https://HOST[:PORT]", o.HubServer))
 	}
-	if name := "krake-hooks-" + o.Cluster; o.Hooks && len(name) > validation.DNS1123LabelMaxLength {
-		failures = append(failures, fmt.Errorf("--hooks: the Service would be called %s, which has more than %d characters: give the cluster a shorter name", name, validation.DNS1123LabelMaxLength))
-	}
+	failures = append(failures, o.validateService(o.Hooks, "hooks"), o.validateService(o.Guard, "guard"))
 	if o.Out == "" {
 		failures = append(failures, errors.New("--out: must name a folder"))
 	}
@@ -94,6 +94,18 @@ func (o *Options) components() []string {
 	}
 	if o.Hooks && o.RequireServiceAccount {
 		components = append(components, "components/hooks/strict")
+	}
+	return components
+}
+
+// agentComponents returns the folders of the manifests that change the agent for the options.
+func (o *Options) agentComponents() []string {
+	var components []string
+	if o.Hooks {
+		components = append(components, "components/hooks/spoke")
+	}
+	if o.Guard {
+		components = append(components, "components/guard/spoke")
 	}
 	return components
 }
@@ -131,6 +143,16 @@ func validateNamespace(name string) error {
 		return fmt.Errorf("hub namespace %q: it may have no Applications: choose another one by --hub-namespaces", name)
 	}
 	return nil
+}
+
+// validateService bounds the name of the cluster, which is a part of the name of a Service.
+// A Secret may have a longer name.
+func (o *Options) validateService(isWanted bool, flag string) error {
+	name := "krake-" + flag + "-" + o.Cluster
+	if !isWanted || len(name) <= validation.DNS1123LabelMaxLength {
+		return nil
+	}
+	return fmt.Errorf("--%s: the Service would be called %s, which has more than %d characters: give the cluster a shorter name", flag, name, validation.DNS1123LabelMaxLength)
 }
 
 func (o *Options) validateEntry(entry string) error {

@@ -62,6 +62,9 @@ func TestOptions(t *testing.T) {
 		{"hooks", func(o *Options) { o.Hooks, o.Cluster = true, strings.Repeat("e", 51) }, ""},
 		{"Pods call them by a name", func(o *Options) { o.Hooks, o.Cluster = true, strings.Repeat("e", 52) }, "give the cluster a shorter name"},
 		{"which is none without hooks", func(o *Options) { o.Cluster = strings.Repeat("e", 52) }, ""},
+		{"a guard", func(o *Options) { o.Guard, o.Cluster = true, strings.Repeat("e", 51) }, ""},
+		{"the API server calls it by a name", func(o *Options) { o.Guard, o.Cluster = true, strings.Repeat("e", 52) }, "--guard: the Service would be called krake-guard-ee"},
+		{"a name is too long for both", func(o *Options) { o.Hooks, o.Guard, o.Cluster = true, true, strings.Repeat("e", 52) }, "shorter name\n--guard: "},
 		{"the files go somewhere", func(o *Options) { o.Out = "" }, "--out"},
 		{"each mistake is told", func(o *Options) { o.Out, o.TokenDuration = "", 0 }, "--token-duration: must be at least 10m0s\n--out: must name a folder"},
 	} {

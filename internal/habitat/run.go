@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // Options of the controllers.
@@ -47,8 +49,11 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Run runs the controllers until the context ends, or the replica loses its Lease.
+// Run runs the controllers until the context ends, or the replica loses its Lease. It returns
+// [resync.ErrRestored] if the Lease is older than before: the process then has to start anew.
 func Run(ctx context.Context, options Options) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if !options.AssumeRegistered {
 		if err := register(ctx, options.Config, options.Logger); err != nil {
 			return fmt.Errorf("register the CustomResourceDefinition of Habitats (or have an administrator do it, and set --assume-crd-registered): %w", err)
@@ -57,7 +62,7 @@ func Run(ctx context.Context, options Options) error {
 	if err := waitServed(ctx, options.Config); err != nil {
 		return err
 	}
-	lock, err := newLock(options)
+	lock, err := newLock(options, end)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
@@ -82,12 +87,16 @@ func Run(ctx context.Context, options Options) error {
 	if err := add(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	return mgr.Start(ctx)
+	err = mgr.Start(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, resync.ErrRestored) {
+		return cause
+	}
+	return err
 }
 
 // newLock returns the Lease. It has no recorder, because the Event at each restart is of
-// no use.
-func newLock(options Options) (resourcelock.Interface, error) {
+// no use. It calls restored when the Lease is older than before.
+func newLock(options Options, restored func(error)) (resourcelock.Interface, error) {
 	if !options.Elect {
 		return nil, nil
 	}
@@ -101,7 +110,7 @@ func newLock(options Options) (resourcelock.Interface, error) {
 	}
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: options.LeaseNamespace, Name: Name},
-		Client:     client,
+		Client:     &history{LeasesGetter: client, restored: restored},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}, nil
 }

@@ -12,7 +12,9 @@ type layer int
 const pureUpTo layer = 3
 
 // isPureAbove reports whether a package of a higher layer is pure as well.
-func isPureAbove(path string) bool { return path == "pkg/status" || path == "pkg/plan" }
+func isPureAbove(path string) bool {
+	return path == "pkg/status" || path == "pkg/plan" || path == "pkg/forecast" || path == "internal/lens"
+}
 
 // layerOf returns the layer of a package, by its path in the module.
 func layerOf(path string) (layer, bool) {
@@ -25,15 +27,17 @@ func layerOf(path string) (layer, bool) {
 		return 2, true
 	case "pkg/mutate", "pkg/pacing", "pkg/apierror":
 		return 3, true
-	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/filter", "internal/compose":
+	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/filter", "internal/compose", "internal/ignored":
 		return 4, true
-	case "pkg/reconcile", "internal/options", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat":
+	case "pkg/forecast", "internal/lens", "internal/options", "internal/supported", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat", "internal/webhook/limit":
 		return 5, true
-	case "internal/webhook", "internal/webhook/limit", "internal/agent", "internal/agent/connection", "internal/agent/hub", "internal/agent/sources", "internal/agent/target", "internal/agent/telemetry",
-		"internal/cli", "internal/enrol":
+	case "pkg/reconcile", "internal/ui": // the tests of the loop compare it with the forecast
 		return 6, true
+	case "internal/webhook", "internal/agent", "internal/agent/connection", "internal/agent/guard", "internal/agent/hub", "internal/agent/sources", "internal/agent/target", "internal/agent/telemetry",
+		"internal/cli", "internal/enrol":
+		return 7, true
 	}
-	return 7, strings.HasPrefix(path, "cmd/")
+	return 8, strings.HasPrefix(path, "cmd/")
 }
 
 // isRoomOf reports whether a package is a room of another one.

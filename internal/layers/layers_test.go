@@ -36,11 +36,11 @@ func TestCheckReports(t *testing.T) {
 		},
 		{
 			"a room that imports its house", "internal/agent/hub/a.go", `import "example.org/m/internal/agent"`,
-			"internal/agent/hub/a.go:3: imports internal/agent of layer 6: internal/agent/hub, of layer 6, imports only layers below its own",
+			"internal/agent/hub/a.go:3: imports internal/agent of layer 7: internal/agent/hub, of layer 7, imports only layers below its own",
 		},
 		{
 			"a room that imports another one", "internal/agent/hub/a.go", `import "example.org/m/internal/agent/target"`,
-			"internal/agent/hub/a.go:3: imports internal/agent/target of layer 6: internal/agent/hub, of layer 6, imports only layers below its own",
+			"internal/agent/hub/a.go:3: imports internal/agent/target of layer 7: internal/agent/hub, of layer 7, imports only layers below its own",
 		},
 		{
 			"an import of a neighbour", "pkg/observer/a.go", `import _ "example.org/m/pkg/apply"`,
@@ -52,7 +52,7 @@ func TestCheckReports(t *testing.T) {
 		},
 		{
 			"a main is above all", "internal/agent/a.go", `import "example.org/m/cmd/agent"`,
-			"internal/agent/a.go:3: imports cmd/agent of layer 7: internal/agent, of layer 6, imports only layers below its own",
+			"internal/agent/a.go:3: imports cmd/agent of layer 8: internal/agent, of layer 7, imports only layers below its own",
 		},
 		{
 			"what serves other owners as well", "pkg/apply/a.go", `import "example.org/m/pkg/application"`,

@@ -38,7 +38,7 @@ var unwantedTrees = []unwanted{
 	{"github.com/spf13/cobra", servers, "a server has flags and no commands"},
 	{"k8s.io/cli-runtime", servers, "the flags and tables of kubectl"},
 	{"sigs.k8s.io/kustomize", servers, "renders manifests, and has the OpenAPI document of Kubernetes embedded"},
-	{"github.com/open-policy-agent/cert-controller", []string{"cmd/agent", "cmd/kubectl-krake"}, "makes certificates for the webhook's server"},
+	{"github.com/open-policy-agent/cert-controller", plugin, "makes certificates for servers of webhooks"},
 	{"sigs.k8s.io/controller-runtime", plugin, "runs controllers, and the plugin ends after one answer"},
 	{"github.com/prometheus", plugin, "counts for metrics, which the plugin does not serve"},
 	{"k8s.io/client-go/informers", plugin, "watches every kind of Kubernetes"},

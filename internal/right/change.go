@@ -1,6 +1,10 @@
 package right
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
+)
 
 // Why a process may not write.
 var (
@@ -14,6 +18,11 @@ var (
 
 	errEnded = errors.New("it ends")
 )
+
+// endsProcess reports whether a process cannot go on after an error.
+func endsProcess(err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(err, resync.ErrRestored)
+}
 
 // Change is a change of the right to act.
 type Change int

@@ -15,6 +15,9 @@
 //	may not write  --renewed, no other held it meanwhile-->  may write (TargetBack)
 //	may not write  --another held it meanwhile-->  ErrLost, the process ends
 //
+// A Lease with an older version than before means that the data of its server was restored. Then the
+// process ends, too: what it knows of other objects may never have happened.
+//
 // A process that waits for a Lease takes it when it has seen it unchanged for its
 // whole duration, by its own clock. The holder counts from the time before it sent the
 // last renewal, so it stops earlier. The times in a Lease are never compared with a

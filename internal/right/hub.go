@@ -2,7 +2,6 @@ package right
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -105,7 +104,7 @@ func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 	defer cancel()
 	from, err := h.lease.ask(request, h.ours, h.claim, h.mayTake)
 	switch {
-	case errors.Is(err, ErrLost):
+	case endsProcess(err):
 		return 0, err
 	case ctx.Err() != nil:
 		return 0, nil

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // leaseRecord is a Lease as this process knows it.
@@ -23,6 +25,8 @@ type leaseRecord struct {
 
 	known *coordinationv1.Lease // nil: there is none, as far as is known
 	since time.Time             // when this version was first seen
+	// latest is the version of the last answer, also if the Lease is gone since; empty before the first.
+	latest string
 }
 
 func (l *leaseRecord) String() string {
@@ -33,7 +37,8 @@ func (l *leaseRecord) String() string {
 type judge func() (take bool, err error)
 
 // ask takes the Lease or renews it, and returns the time from which it lasts; zero
-// if it is not ours. It renews our own Lease without reading it first.
+// if it is not ours. It renews our own Lease without reading it first. It returns
+// resync.ErrRestored if the server has an older version than before.
 func (l *leaseRecord) ask(ctx context.Context, ours bool, claim func() *coordinationv1.Lease, may judge) (from time.Time, err error) {
 	if ours {
 		if from, err = l.write(ctx, claim()); !isOutdated(err) {
@@ -65,7 +70,17 @@ func (l *leaseRecord) read(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("get %s: %w", l, err)
 	case l.known == nil || l.known.UID != found.UID || l.known.ResourceVersion != found.ResourceVersion:
-		l.known, l.since = found, time.Now()
+		return l.saw(found)
+	}
+	return nil
+}
+
+// saw records an answer. It returns resync.ErrRestored if the answer before was newer.
+func (l *leaseRecord) saw(found *coordinationv1.Lease) error {
+	former := l.latest
+	l.known, l.since, l.latest = found, time.Now(), found.ResourceVersion
+	if err := resync.CheckOrder(former, l.latest); err != nil {
+		return fmt.Errorf("%s: %w", l, err)
 	}
 	return nil
 }
@@ -83,8 +98,7 @@ func (l *leaseRecord) write(ctx context.Context, wanted *coordinationv1.Lease) (
 	if err != nil {
 		return time.Time{}, fmt.Errorf("write %s: %w", l, err)
 	}
-	l.known, l.since = written, time.Now()
-	return began, nil
+	return began, l.saw(written)
 }
 
 // claim returns the Lease with this process as its holder. Its times are informative.

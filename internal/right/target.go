@@ -2,7 +2,6 @@ package right
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -70,7 +69,7 @@ func (t *targetKeeper) step(ctx context.Context) error {
 	defer cancel()
 	from, err := t.lease.ask(request, t.isHeld(), t.lease.claim, t.mayTake)
 	switch {
-	case errors.Is(err, ErrLost):
+	case endsProcess(err):
 		return err
 	case ctx.Err() != nil:
 		return nil

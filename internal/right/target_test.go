@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/ptr"
+
+	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // takenBy is the Lease after another agent has taken it.
@@ -229,5 +231,39 @@ func TestUnreachableIsNoReset(t *testing.T) {
 	err := lost.check()
 	if !errors.Is(err, ErrTargetUnreachable) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A server that has an older version of a Lease than before was restored. What the process knows of other
+// objects may never have happened: it ends, and the next one acts.
+func TestARestoredServer(t *testing.T) {
+	cases := map[string]func(w *world) (of *server, raised int){
+		"the target": func(w *world) (*server, int) { return w.target, 0 },
+		"the hub":    func(w *world) (*server, int) { return w.hub, 0 },
+		// Other clients have written since, or the restore has raised the versions of what is written next.
+		"the target, with raised versions": func(w *world) (*server, int) { return w.target, 1_000_000 },
+		"the hub, with raised versions":    func(w *world) (*server, int) { return w.hub, 1_000_000 },
+	}
+	for name, restored := range cases {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld()
+			a := w.start(t, ours)
+			a.awaitActing(t, 0)
+			sleep(time.Minute)
+			of, raised := restored(w)
+			former := of.copied()
+			sleep(10 * time.Minute)
+			former.next += raised
+			of.restore(former)
+			select {
+			case err := <-a.ended:
+				if !errors.Is(err, resync.ErrRestored) {
+					t.Errorf("Run: %v", err)
+				}
+			case <-time.After(2 * DefaultHeartbeat):
+				t.Fatalf("Run does not end, and the agent %s", a.stands())
+			}
+			w.start(t, "the next").awaitActing(t, beatsOfHub*DefaultHeartbeat)
+		})
 	}
 }

@@ -29,7 +29,8 @@ func New(options Options) *Tenure {
 }
 
 // Run acquires the Leases and keeps them until the context ends. It releases them when no
-// further write is possible. If one is lost, it returns ErrLost early.
+// further write is possible. If one is lost, it returns ErrLost early, and resync.ErrRestored
+// if a server has an older version of one than before.
 func (t *Tenure) Run(ctx context.Context) error {
 	loops, loopsCtx := errgroup.WithContext(ctx)
 	keep := func(loop func(context.Context) error) {

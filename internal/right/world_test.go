@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -183,6 +184,24 @@ func (s *server) edit(t *testing.T, name string, how func(*coordinationv1.Lease)
 	if _, err := s.update(found); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// snapshot is the data of a server at a time.
+type snapshot struct {
+	next  int
+	byKey map[types.NamespacedName]*coordinationv1.Lease
+}
+
+func (s *server) copied() snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return snapshot{s.next, maps.Clone(s.byKey)}
+}
+
+func (s *server) restore(former snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.byKey = former.next, former.byKey
 }
 
 func (s *server) remove(name string) {

@@ -72,8 +72,8 @@ func unknownKinds(objects []mutate.Object) []string {
 	var warnings []string
 	for i, object := range objects {
 		if object.Guessed {
-			warnings = append(warnings, fmt.Sprintf("data.%s[%d]: there is no kind %s in %s here: it is created when its cluster has one",
-				application.ManifestKey, i, object.Kind, object.APIVersion))
+			warnings = append(warnings, fmt.Sprintf("%s: there is no kind %s in %s here: it is created when its cluster has one",
+				mutate.ResourcePath(i), object.Kind, object.APIVersion))
 		}
 	}
 	return warnings

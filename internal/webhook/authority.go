@@ -21,8 +21,9 @@ import (
 const (
 	// reviewsAtOnce bounds the concurrent reviews of one request.
 	reviewsAtOnce = 16
-	// reviewTimeout leaves time to answer before the API server gives up.
-	reviewTimeout = 4 * time.Second
+	// askingTimeout is for all questions to the API server. It leaves time to answer before the API
+	// server gives up.
+	askingTimeout = 4 * time.Second
 	// allowedFor is how long a granted right is cached, and so how long a right that is
 	// revoked still counts. A refusal is never cached: a user who is granted a right tries
 	// again at once.
@@ -52,8 +53,6 @@ func (a *authority) denied(ctx context.Context, user authenticationv1.UserInfo, 
 	if err != nil {
 		return nil, fmt.Errorf("encode the user: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
 	allowed := make([]bool, len(needs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)

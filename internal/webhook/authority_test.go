@@ -154,13 +154,13 @@ func TestReviews(t *testing.T) {
 		user  authenticationv1.UserInfo
 		asked int
 	}{
-		{"three verbs of each of three kinds", func() {}, anna, 9},
+		{"three verbs of each of three kinds, and whether the agent may create the two that are known", func() {}, anna, 9 + 2},
 		{"they are known for a while", func() { clock.SetTime(clock.Now().Add(allowedFor - time.Second)) }, anna, 0},
 		{"not of somebody else", func() {}, authenticationv1.UserInfo{Username: "bert"}, 9},
 		{"not of the same name with other groups", func() {}, authenticationv1.UserInfo{Username: "bert", Groups: []string{"ops"}}, 9},
-		{"and not for ever", func() { clock.SetTime(clock.Now().Add(2 * time.Second)) }, anna, 9},
-		{"a refusal", func() { clock.SetTime(clock.Now().Add(time.Minute)); allow = false }, anna, 9},
-		{"is asked for again", func() {}, anna, 9},
+		{"and not for ever", func() { clock.SetTime(clock.Now().Add(2 * time.Second)) }, anna, 9 + 2},
+		{"a refusal", func() { clock.SetTime(clock.Now().Add(time.Minute)); allow = false }, anna, 9 + 2},
+		{"is asked for again", func() {}, anna, 9 + 2},
 	}
 	for _, step := range steps {
 		step.do()
@@ -220,5 +220,38 @@ func TestAgentThatMeetsTheWebhook(t *testing.T) {
 		if response.Allowed != want || len(response.Patch) > 0 {
 			t.Errorf("allowed is %v, want %v, with the patch %s", response.Allowed, want, response.Patch)
 		}
+	}
+}
+
+// What the agent may not create is a warning, once for each kind. Nothing is refused.
+func TestWriterWithoutTheRight(t *testing.T) {
+	const agent, account = "system:serviceaccount:krake-agents:local", "system:serviceaccount:demo:web"
+	object := strings.Replace(twoKinds, "---\n", "---\n    {apiVersion: v1, kind: Service, metadata: {name: b}}\n    ---\n", 1)
+	const unknown = "data.spec.manifest[3]: there is no kind Opera in music.example.com/v1 here: it is created when its cluster has one"
+	for why, c := range map[string]struct {
+		annotation string
+		err        error
+		want       []string
+	}{
+		"the agent":                    {"", nil, []string{unknown, `data.spec.manifest[1]: the agent may not create services in namespace "demo": have an administrator grant it`}},
+		"an account":                   {"krake.dev/service-account: web, ", nil, []string{unknown, `data.spec.manifest[1]: service account web may not create services in namespace "demo": have an administrator grant it`}},
+		"mode observe":                 {"krake.dev/mode: observe, ", nil, []string{unknown}},
+		"the agent of another cluster": {"krake.dev/cluster: other, ", nil, []string{unknown}},
+		"no answer":                    {"", errors.New("boom"), []string{unknown}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+				writes := review.Spec.User == agent || review.Spec.User == account
+				if writes && c.err != nil {
+					return false, c.err
+				}
+				return !writes || review.Spec.ResourceAttributes.Resource != "services", nil
+			})
+			response := ask(t, h, anna, strings.Replace(object, "krake.dev/application: v1", c.annotation+"krake.dev/application: v1", 1))
+			if !response.Allowed {
+				t.Fatalf("it is refused: %+v", response.Result)
+			}
+			check.Equal(t, "warnings", c.want, response.Warnings)
+		})
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // handler answers the admission requests of ConfigMaps that are, or were,
-// Applications. It reads from the API server and writes nothing.
+// Applications. It reads from the API server, and writes nothing but dry runs.
 type handler struct {
 	scope    mutate.Scope
 	accounts mutate.Accounts
@@ -31,6 +31,7 @@ type handler struct {
 	urlSources bool
 	kinds      *discovery.Guesser
 	authority  *authority
+	trial      *trial // nil: it is turned off
 	// computing bounds the requests that are computed at once: to read a text of 256 KiB can
 	// take 50 MiB, and more requests than processors gain nothing.
 	computing *semaphore.Weighted
@@ -80,7 +81,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		return unanswerable(err)
 	}
 	account := h.accounts.For(after.Annotations[application.ServiceAccountAnnotation])
-	refs, former, refusals, err := h.place(mutate.Home{Hub: request.Namespace, Target: request.Namespace, Account: account != ""}, &prepared)
+	objects, refusals, err := h.place(mutate.Home{Hub: request.Namespace, Target: request.Namespace, Account: account != ""}, &prepared)
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -88,9 +89,14 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
 	if prepared.Checked {
-		needs := h.accounts.Needs(after, stored, refs, mutate.Left(refs, former))
+		ctx, cancel := context.WithTimeout(ctx, askingTimeout)
+		defer cancel()
+		needs := h.accounts.Needs(after, stored, objects.wanted, mutate.Left(objects.wanted, objects.former))
 		started := h.now()
+		outlook := make(chan outlook, 1) // at the same time: both wait for the API server
+		go func() { outlook <- h.lookAhead(ctx, after, writerOf(request.Namespace, account), objects) }()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
+		ahead := <-outlook
 		durations.WithLabelValues("review").Observe(h.now().Sub(started).Seconds())
 		switch {
 		case err != nil:
@@ -98,6 +104,8 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		case len(denied) > 0:
 			return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(told(prepared.Warnings)...)
 		}
+		// The user may act as the writer, and so may learn what it may do, and what it is refused.
+		prepared.Warnings = append(prepared.Warnings, h.foretell(ctx, ahead, objects, &prepared)...)
 	}
 	after.Namespace = cm.Namespace
 	return difference(cm, after).WithWarnings(told(prepared.Warnings)...)
@@ -116,31 +124,46 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	after := cm.DeepCopy()
 	after.Namespace = request.Namespace // the object need not say it
 	prepared := mutate.PrepareForUpdate(after, stored)
+	prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
 	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
 	return prepared, after, nil
 }
 
-// place finds where the objects of the spec and of the former spec are, and refuses those
-// that the Application may not reach.
-func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (refs, former []manifest.Ref, refusals field.ErrorList, err error) {
+// placed has the places of the objects of a spec, of the former spec, and of the inventories.
+type placed struct {
+	wanted, former, held []manifest.Ref
+	// unknown are the wanted objects whose kinds the API server does not have.
+	unknown []bool
+}
+
+// place finds where the objects are, and refuses those that the Application may not reach.
+func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (placed, field.ErrorList, error) {
+	var p placed
 	wanted, err := h.kinds.Objects(prepared.Wanted)
 	if err != nil {
-		return nil, nil, nil, err
+		return p, nil, err
 	}
 	prepared.Warnings = append(prepared.Warnings, mutate.RelocateTexts(unknownKinds(wanted), prepared.Spec)...)
-	formerly, err := h.kinds.Objects(prepared.Former)
+	former, err := h.kinds.Objects(prepared.Former)
 	if err != nil {
-		return nil, nil, nil, err
+		return p, nil, err
 	}
-	refs, refusals = h.scope.Confine(home, wanted)
+	var refusals field.ErrorList
+	p.wanted, refusals = h.scope.Confine(home, wanted)
 	refusals = mutate.Relocate(append(refusals, h.unfetchable(prepared)...), prepared.Spec)
-	former, _ = h.scope.Confine(home, formerly) // the rights to objects out of its reach are still checked
+	p.former, _ = h.scope.Confine(home, former) // the rights to objects out of its reach are still checked
+	held, err := h.kinds.Objects(prepared.Held)
+	if err != nil {
+		return p, nil, err
+	}
+	p.held, _ = h.scope.Confine(home, held)
 	for i, object := range wanted {
 		if object.Guessed && h.scope == mutate.ClusterScope {
-			refs[i].Namespace = "" // the kind may be cluster-scoped
+			p.wanted[i].Namespace = "" // the kind may be cluster-scoped
 		}
+		p.unknown = append(p.unknown, object.Guessed)
 	}
-	return refs, former, refusals, nil
+	return p, refusals, nil
 }
 
 // unfetchable refuses a URL where agents do not fetch: the user of the Application would

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -447,6 +448,21 @@ func TestHoldThatIsPast(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The webhook records the user of the request, whatever the request says.
+func TestTheHolderIsTheUserOfTheRequest(t *testing.T) {
+	suspended := strings.Replace(published, "{krake.dev/application: v1}", "{krake.dev/application: v1, krake.dev/mode: suspend, krake.dev/held-by: mallory}", 1)
+	request := &admissionv1.AdmissionRequest{
+		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
+		Object: runtime.RawExtension{Raw: raw(t, suspended)}, OldObject: runtime.RawExtension{Raw: raw(t, published)},
+		UserInfo: authenticationv1.UserInfo{Username: "anna"},
+	}
+	response := post(t, bodyOf(t, request))
+	check.Equal(t, "operations", []string{"replace /metadata/annotations/krake.dev~1held-by"}, operations(t, response.Patch))
+	var after corev1.ConfigMap
+	check.Must(t, json.Unmarshal(patched(t, request.Object.Raw, response), &after))
+	check.Equal(t, "held by", "anna", after.Annotations["krake.dev/held-by"])
 }
 
 // An undecodable request gets a 400, and never causes a panic.

@@ -19,7 +19,7 @@ var (
 
 	durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "krake_webhook_admission_duration_seconds",
-		Help:    "Time of admissions: the whole, and in it the computation (decoding included) and the review of the user's rights.",
+		Help:    "Time of admissions: the whole, and in it the computation (decoding included), the review of rights, and the dry runs of new objects.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 	}, []string{"phase"})
 

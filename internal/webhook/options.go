@@ -5,6 +5,7 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -29,6 +30,10 @@ type Options struct {
 	// with --url-source-hosts fetch.
 	URLSources bool
 
+	// DryRunTimeout is how long admission waits for the dry runs of the new objects of an
+	// Application. 0 turns them off.
+	DryRunTimeout time.Duration
+
 	// Certificates are those of the server, with the name by which it is called.
 	Certificates certificates.Options
 
@@ -50,6 +55,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 			application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none; the user must have the right to act as that account")
 	flags.BoolVar(&o.URLSources, "url-sources", false,
 		"admit Applications with the URL of a template or archive, which agents with --url-source-hosts fetch; requires --require-service-account")
+	flags.DurationVar(&o.DryRunTimeout, "dry-run-timeout", 300*time.Millisecond,
+		"how long an admission waits for dry runs of the new objects on this cluster, to warn of those that the API server refuses; 0: no dry runs")
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
@@ -60,6 +67,9 @@ func (o *Options) Validate() error {
 	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Certificates.Validate()}
 	if o.Port < 1 || o.Port > 65535 {
 		failures = append(failures, fmt.Errorf("--port: %d is no port", o.Port))
+	}
+	if o.DryRunTimeout < 0 || o.DryRunTimeout > askingTimeout {
+		failures = append(failures, fmt.Errorf("--dry-run-timeout: %s is not between 0 and %s, so that the webhook answers in time", o.DryRunTimeout, askingTimeout))
 	}
 	if o.URLSources && !o.RequireServiceAccount {
 		failures = append(failures, errors.New("--url-sources: only the API server checks the content of a URL, by the rights of the ServiceAccount: add --require-service-account"))

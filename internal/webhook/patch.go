@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -11,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, finalizers and data, which no patch says: this is a bug of the webhook")
+var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, its holder, finalizers and data, which no patch says: this is a bug of the webhook")
 
 // difference answers with the JSON patch between two ConfigMaps. It compares the labels,
-// finalizers and data that the webhook writes, with one operation for each key that
+// finalizers, data and the holder that the webhook writes, with one operation for each key that
 // differs. Comparing the encoded ConfigMaps would take a tenth of the webhook's time.
 func difference(before, after *corev1.ConfigMap) admission.Response {
 	if !equality.Semantic.DeepEqual(withoutOurs(before), withoutOurs(after)) {
@@ -25,6 +27,7 @@ func difference(before, after *corev1.ConfigMap) admission.Response {
 	}
 	operations := slices.Concat(
 		changes("/metadata/labels", before.Labels, after.Labels),
+		changes("/metadata/annotations", before.Annotations, after.Annotations),
 		changes("/data", before.Data, after.Data),
 		changes("/binaryData", before.BinaryData, after.BinaryData))
 	if !slices.Equal(before.Finalizers, after.Finalizers) {
@@ -37,6 +40,8 @@ func difference(before, after *corev1.ConfigMap) admission.Response {
 func withoutOurs(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	others := *cm
 	others.Labels, others.Finalizers, others.Data, others.BinaryData = nil, nil, nil, nil
+	others.Annotations = maps.Clone(cm.Annotations)
+	delete(others.Annotations, application.HeldByAnnotation)
 	return &others
 }
 

@@ -12,13 +12,16 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/internal/supported"
 	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
@@ -28,6 +31,9 @@ const (
 	name = "krake-webhook"
 	// path is where the API server posts its reviews.
 	path = "/mutate-application"
+	// syncTimeout limits how long the webhook waits at its start to list its certificates. It
+	// ends after that.
+	syncTimeout = 2 * time.Minute
 )
 
 // Run runs the webhook until the context ends.
@@ -40,8 +46,12 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	if err := supported.CheckServer(config); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 logger,
+		Controller:             ctrlconfig.Controller{CacheSyncTimeout: syncTimeout},
 		HealthProbeBindAddress: options.HealthAddress,
 		Metrics:                options.Metrics.Server(),
 	})
@@ -57,19 +67,14 @@ func Run(ctx context.Context, options Options) error {
 // serve adds the server, which starts when it has a certificate that the API server
 // accepts.
 func serve(mgr manager.Manager, options Options) error {
-	keeper, err := certificates.Add(mgr, options.Certificates, time.Now)
+	keeper, err := certificates.Add(mgr, mgr.GetConfig(), metrics.Registry, options.Certificates, time.Now)
 	if err != nil {
 		return err
 	}
 	hooks := ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Host: options.Host,
-		Port: options.Port,
-		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-			config.GetCertificate = keeper.GetCertificate
-			config.GetConfigForClient = limit.NewHandshakes().Begin
-			// HTTP/2 buffers the bodies of requests before they are read.
-			config.NextProtos = []string{"http/1.1"}
-		}},
+		Host:    options.Host,
+		Port:    options.Port,
+		TLSOpts: []func(*tls.Config){limit.NewHandshakes().Serve(keeper.GetCertificate)},
 	})
 	answering, err := newHandler(mgr, options)
 	if err != nil {
@@ -98,12 +103,17 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	trial, err := newTrial(mgr.GetConfig(), options.DryRunTimeout)
+	if err != nil {
+		return nil, err
+	}
 	return &handler{
 		scope:      options.Reach.Scope,
 		accounts:   mutate.Accounts{Required: options.RequireServiceAccount},
 		urlSources: options.URLSources,
 		kinds:      discovery.NewGuesser(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority:  newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
+		trial:      trial,
 		computing:  semaphore.NewWeighted(computingAtOnce),
 		now:        time.Now,
 		logger:     mgr.GetLogger(),

@@ -3,7 +3,10 @@
 //	go run ./manifests/render > install.yaml
 //	go run ./manifests/render --overlay hub --image registry.example.org/krake-observer:v1
 //
-// It is what kubectl kustomize makes of the folder of that name in overlays.
+// It is what kubectl kustomize makes of the folder of that name in overlays. With --chart, it writes
+// a Helm chart of the overlays, one of which a value chooses:
+//
+//	go run ./manifests/render --chart bin/chart --chart-version v1.2.3
 package main
 
 import (
@@ -37,11 +40,16 @@ func run(arguments []string, out io.Writer) error {
 	flags := pflag.NewFlagSet("render", pflag.ContinueOnError)
 	overlay := flags.String("overlay", "default", "folder in manifests/overlays")
 	name := flags.String("image", "", "image in the place of "+image+", as NAME:TAG or NAME@DIGEST")
+	folder := flags.String("chart", "", "write a Helm chart to this folder, and print nothing")
+	version := flags.String("chart-version", "0.0.0", "version of the chart")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: no arguments are accepted, only flags", flags.Arg(0))
+	}
+	if *folder != "" {
+		return writeChart(*folder, *name, *version)
 	}
 	text, err := render(*overlay, *name)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,62 @@ func TestMistakes(t *testing.T) {
 		err := run(c.arguments, &out)
 		if err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
 			t.Errorf("%s: error %v, want %q; %d bytes are printed", c.why, err, c.want, out.Len())
+		}
+	}
+}
+
+// The chart has each form of an object once, with its condition. Images compares it with the overlays
+// as Helm renders it.
+func TestChart(t *testing.T) {
+	folder := t.TempDir()
+	if err := run([]string{"--chart", folder, "--chart-version", "v1.2.3", "--image", "example.org/krake:v1"}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string][]string{
+		"Chart.yaml":               {"version: 1.2.3\n"},
+		"values.yaml":              {"image: example.org/krake:v1\n", "\nhabitat:\n"},
+		"values.schema.json":       {`"cluster-scope",`, `"^--(log-format|log-level)(=.*)?$"`},
+		"templates/namespace.yaml": {"---\napiVersion: v1\n", "  name: krake-agents\n"},
+		"templates/validatingwebhookconfiguration.yaml": {`{{- if has .Values.overlay (list "guard") }}`, "  name: krake-guard\n"},
+		"templates/flowschema.yaml":                     {"{{- if .Values.flowSchema }}\n---\n"},
+		"templates/deployment.yaml":                     {`{{- if has .Values.overlay (list "habitat") }}`, "image: {{ .Values.image | quote }}\n"},
+		"templates/clusterrole.yaml":                    {"  name: krake-webhook-reviews\n"},
+	} {
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s lacks %q", file, part)
+			}
+		}
+		if n := strings.Count(string(text), "  name: krake-webhook-reviews\n"); n > 1 && file == "templates/clusterrole.yaml" {
+			t.Errorf("all overlays have the same ClusterRole, and the chart has it %d times", n)
+		}
+		if strings.Contains(string(text), "-OF-THE-CHART") {
+			t.Errorf("%s has a mark that no value replaces", file)
+		}
+	}
+	if err := run([]string{"--chart", folder, "--chart-version", "latest"}, io.Discard); err == nil || !strings.Contains(err.Error(), "--chart-version") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// Each extra flag exists, and webhook and agent need not agree about it: no overlay sets it.
+func TestExtraFlagsExist(t *testing.T) {
+	var texts strings.Builder
+	for _, overlay := range chartOverlays() {
+		text, err := render(overlay, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts.Write(text)
+	}
+	known := flagsOf("agent")
+	for _, flag := range extraFlags {
+		if !slices.Contains(known, flag) || strings.Contains(texts.String(), "- --"+flag) {
+			t.Errorf("--%s does not exist, or an overlay sets it", flag)
 		}
 	}
 }

@@ -6,8 +6,10 @@
 package apierror
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +54,59 @@ func Fields(err error) []string {
 	return fields
 }
 
+// FieldErrors returns the causes for which an API server refuses fields of an object as invalid. Their
+// messages may repeat values, see [WithoutValue]. Admission policies name no field.
+func FieldErrors(err error) []metav1.StatusCause {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || !apierrors.IsInvalid(err) || answer.Status().Details == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(answer.Status().Details.Causes), func(cause metav1.StatusCause) bool {
+		return !isAboutField(cause.Type) || cause.Field == "" || cause.Field == "<nil>"
+	})
+}
+
+// WithoutValue returns the message of a field error without the value. For the value "a b" with the
+// explanation "a label is ...", it returns "Invalid value: a label is ...". It leaves out an explanation
+// that repeats the value.
+func WithoutValue(message string) string {
+	for _, problem := range []field.ErrorType{field.ErrorTypeInvalid, field.ErrorTypeNotSupported, field.ErrorTypeDuplicate, field.ErrorTypeNotFound} {
+		rest, ok := strings.CutPrefix(message, problem.String()+": ")
+		if !ok {
+			continue
+		}
+		var value any
+		decoder := json.NewDecoder(strings.NewReader(rest))
+		if decoder.Decode(&value) != nil { // another form of a value
+			return problem.String()
+		}
+		explanation := rest[decoder.InputOffset():]
+		if explanation != "" && !strings.HasPrefix(explanation, ": ") || repeats(explanation, value) {
+			return problem.String()
+		}
+		return problem.String() + explanation
+	}
+	return message
+}
+
+// repeats reports whether a text has one of the texts in a value.
+func repeats(text string, value any) bool {
+	const least = 3 // shorter ones are parts of many words
+	switch value := value.(type) {
+	case string:
+		return len(value) >= least && strings.Contains(text, value)
+	case []any:
+		return slices.ContainsFunc(value, func(one any) bool { return repeats(text, one) })
+	case map[string]any:
+		for _, one := range value {
+			if repeats(text, one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Names returns the field names of a path that an API server wrote, without indices:
 // "spec.ports[0].nodePort" has spec, ports, nodePort.
 func Names(field string) []string {
@@ -85,14 +140,17 @@ func Cut(text string) string { return application.Cut(text, maxText) }
 
 // Explain returns the text of an error, shortened by [Cut]. From an API server's answer, it has
 // only the reason, the object, and the fields and types of the causes.
-func Explain(err error) string { return Cut(Describe(err)) }
+func Explain(err error) string {
+	return Cut(Describe(err, func(string, metav1.StatusCause) bool { return false }))
+}
 
-// Describe is [Explain] without the bound.
-func Describe(err error) string {
+// Describe is [Explain] without the bound. It has the explanations of the causes that are shown: those of
+// one short line, without the value.
+func Describe(err error, isShown func(kind string, cause metav1.StatusCause) bool) string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var texts []string
 		for _, part := range joined.Unwrap() {
-			texts = append(texts, Describe(part))
+			texts = append(texts, Describe(part, isShown))
 		}
 		return strings.Join(texts, "; ")
 	}
@@ -110,16 +168,74 @@ func Describe(err error) string {
 	}
 	text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name))
 	var causes []string
-	for _, cause := range answer.Details.Causes {
-		causes = append(causes, strings.TrimPrefix(cause.Field+": "+problem(cause.Type), ": "))
+	for _, cause := range append(answer.Details.Causes, denials(answer)...) {
+		said := problem(cause.Type)
+		isExplained := isAboutField(cause.Type) && isOfKubernetes(answer)
+		if (isExplained || isDenial(cause)) && isShown(answer.Details.Kind, cause) {
+			said = explanation(cause)
+		}
+		causes = append(causes, strings.TrimPrefix(cause.Field+": "+said, ": "))
 	}
+	causes = slices.DeleteFunc(causes, func(said string) bool { return said == "" })
 	return strings.TrimSuffix(text+": "+strings.Join(causes, ", "), ": ")
+}
+
+// isOfKubernetes reports whether Kubernetes itself has explained the causes. The rules of a definition of a
+// kind, and webhooks, may repeat any value of an object.
+func isOfKubernetes(answer metav1.Status) bool {
+	group := answer.Details.Group
+	isBuiltIn := !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+	return isBuiltIn && !strings.HasPrefix(answer.Message, "admission webhook ")
+}
+
+// isDenial reports whether the cause is the text of an admission policy, of Pod Security or of a quota. They
+// name no field.
+func isDenial(cause metav1.StatusCause) bool {
+	return cause.Type == "" && cause.Field == "" && slices.ContainsFunc(
+		[]string{ofPolicies, "violates PodSecurity ", "exceeded quota: "},
+		func(beginning string) bool { return strings.HasPrefix(cause.Message, beginning) })
+}
+
+// denials returns the denial of an answer that has it only in its message.
+func denials(answer metav1.Status) []metav1.StatusCause {
+	_, why, _ := strings.Cut(answer.Message, " is forbidden: ")
+	cause := metav1.StatusCause{Message: why}
+	if len(answer.Details.Causes) > 0 || !isDenial(cause) {
+		return nil
+	}
+	return []metav1.StatusCause{cause}
+}
+
+// maxExplanation bounds the explanation of a cause, in bytes. Longer ones, and those of several lines,
+// show differences of whole objects.
+const maxExplanation = 256
+
+// ofPolicies begins the denials of policies, and ofOurPolicies those of this project's, which repeat names
+// only.
+const (
+	ofPolicies    = "ValidatingAdmissionPolicy '"
+	ofOurPolicies = ofPolicies + "krake-"
+)
+
+// explanation returns the message of a cause without the value, or its type if the message may have more
+// of the object.
+func explanation(cause metav1.StatusCause) string {
+	said := WithoutValue(cause.Message)
+	if policy, _, ok := strings.Cut(said, " denied request: "); ok && !strings.HasPrefix(said, ofOurPolicies) {
+		said = policy // its text may repeat any value
+	}
+	if len(said) > maxExplanation || strings.ContainsAny(said, "\n{") {
+		return problem(cause.Type)
+	}
+	return said
 }
 
 // problem returns the API server's words for the type of a cause, or else the type.
 func problem(cause metav1.CauseType) string {
-	if strings.HasPrefix(string(cause), "FieldValue") {
+	if isAboutField(cause) {
 		return field.ErrorType(cause).String()
 	}
 	return string(cause)
 }
+
+func isAboutField(cause metav1.CauseType) bool { return strings.HasPrefix(string(cause), "FieldValue") }

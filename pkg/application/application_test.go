@@ -102,12 +102,12 @@ func TestWishes(t *testing.T) {
 		{"the defaults", nil, application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete}, 0},
 		{"all of them", map[string]string{
 			application.ModeAnnotation: "suspend", application.DeletionPolicyAnnotation: "orphan", application.AdoptAnnotation: "true",
-			application.HoldAnnotation: "deny", application.HoldUntilAnnotation: "2026-01-02T12:00:00Z",
-		}, application.Wishes{Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
+			application.HoldAnnotation: "deny", application.HoldUntilAnnotation: "2026-01-02T12:00:00Z", application.GuardAnnotation: "deny",
+		}, application.Wishes{Guard: application.GuardDeny, Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
 		{"none that can be read", map[string]string{
 			application.ModeAnnotation: "off", application.DeletionPolicyAnnotation: "", application.AdoptAnnotation: "yes",
-			application.HoldAnnotation: "please", application.HoldUntilAnnotation: "tomorrow",
-		}, application.Wishes{Mode: application.Observe, DeletionPolicy: application.Orphan}, 5},
+			application.HoldAnnotation: "please", application.HoldUntilAnnotation: "tomorrow", application.GuardAnnotation: "true",
+		}, application.Wishes{Guard: application.GuardWarn, Mode: application.Observe, DeletionPolicy: application.Orphan}, 6},
 		{"a hold that cannot be read", map[string]string{application.HoldUntilAnnotation: "tomorrow"},
 			application.Wishes{Mode: application.Observe, DeletionPolicy: application.Delete}, 1},
 	}

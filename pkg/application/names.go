@@ -35,7 +35,11 @@ const (
 	ShutdownRetryCountAnnotation = Prefix + "shutdown-retry-count"
 	ShutdownRetryAnnotation      = Prefix + "shutdown-retry"
 	GeneratedFromAnnotation      = Prefix + "generated-from"
+	GuardAnnotation              = Prefix + "guard"
 )
+
+// HeldByAnnotation is the user who set mode or hold of an Application. Only the webhook writes it.
+const HeldByAnnotation = Prefix + "held-by"
 
 const (
 	// Format is the only format version.
@@ -89,7 +93,8 @@ const (
 	AgentsNamespace = "krake-agents"
 )
 
-// The virtual resources that users have rights on: an Application to delete, and a cluster to deploy to.
+// The virtual resources that users have rights on: an Application to delete or to hold, and a cluster to
+// deploy to.
 const (
 	ApplicationsResource = "applications"
 	ClustersResource     = "clusters"
@@ -117,7 +122,7 @@ func UserAnnotations() []string {
 		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
 		HooksAnnotation, InitContainersAnnotation,
 		ShutdownGraceTimeAnnotation, ShutdownStrategyAnnotation, ShutdownRetryCountAnnotation, ShutdownRetryAnnotation,
-		GeneratedFromAnnotation,
+		GeneratedFromAnnotation, GuardAnnotation,
 	}
 }
 

@@ -30,6 +30,16 @@ const (
 	Orphan DeletionPolicy = "orphan"
 )
 
+// Guard is what the guard of the target does about a request that makes changes which the agent reverts.
+type Guard string
+
+// The values of [GuardAnnotation]. GuardWarn is the default.
+const (
+	GuardWarn Guard = "warn"
+	GuardDeny Guard = "deny"
+	GuardOff  Guard = "off"
+)
+
 // Wishes are the annotations of an Application.
 type Wishes struct {
 	Mode           Mode
@@ -42,17 +52,22 @@ type Wishes struct {
 	HoldUntil time.Time
 	// DenyHolds reports that holds on single objects do not count.
 	DenyHolds bool
-	Shutdown  ShutdownWishes
+	// HeldBy is the user who set mode or hold, as the webhook recorded it. It is empty if no user did.
+	HeldBy string
+	// Guard is empty for the default.
+	Guard    Guard
+	Shutdown ShutdownWishes
 }
 
 // WishesOf reads the annotations. An unreadable value counts as the one that changes least on the
-// target: the mode Observe, orphaned objects, no adoption.
+// target: the mode Observe, orphaned objects, no adoption, a guard that warns.
 func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	r := reading{annotations: cm.Annotations}
 	wishes := Wishes{
 		Mode:           Mode(r.oneOf(ModeAnnotation, "enforce, observe or suspend", string(Observe), string(Enforce), string(Suspend))),
 		DeletionPolicy: DeletionPolicy(r.oneOf(DeletionPolicyAnnotation, "delete or orphan", string(Orphan), string(Delete))),
 		Adopt:          r.oneOf(AdoptAnnotation, "true or false", "false", "true") == "true",
+		Guard:          Guard(r.oneOf(GuardAnnotation, "warn, deny or off", string(GuardWarn), string(GuardDeny), string(GuardOff))),
 		DenyHolds:      r.oneOf(HoldAnnotation, "deny; to hold, set "+HoldUntilAnnotation, unreadable, "deny") == "deny",
 	}
 	if _, ok := cm.Annotations[ModeAnnotation]; !ok {
@@ -72,7 +87,20 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	}
 	r.oneOf(InitContainersAnnotation, "true or false", "false", "true")
 	wishes.Shutdown = r.shutdown()
+	wishes.HeldBy = cm.Annotations[HeldByAnnotation]
 	return wishes, r.refusals
+}
+
+// Restraint returns why the agent reverts no drift of the Application now: "mode suspend", or "hold
+// until 2026-01-02T15:04:05Z". It returns "" if the agent reverts drift.
+func (w Wishes) Restraint(now time.Time) string {
+	switch {
+	case w.Mode != Enforce:
+		return "mode " + string(w.Mode)
+	case w.HoldUntil.After(now):
+		return "hold until " + w.HoldUntil.UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // The bounds of the annotations about the shutdown.

@@ -127,6 +127,11 @@ func elementName(fields map[string]any, element any) string {
 			return name
 		}
 	}
+	return valueName(element)
+}
+
+// valueName returns the name of an element that has no key.
+func valueName(element any) string {
 	text, err := json.Marshal(element)
 	if err != nil {
 		return ""

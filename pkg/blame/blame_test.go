@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -113,7 +114,32 @@ metadata:
 				want = "unknown (the removal of a field leaves no trace)"
 			}
 			check.Equal(t, "blamed", want, Of(live, c.paths, ourselves).String())
+			checkIndex(t, live)
 		})
+	}
+}
+
+// checkIndex compares the index with [Of], at each path of an object and below it.
+func checkIndex(t *testing.T, live map[string]any) {
+	t.Helper()
+	index := IndexOf(live)
+	var walk func(schema.Path, any)
+	walk = func(at schema.Path, value any) {
+		check.Equal(t, at.String(), Of(live, []schema.Path{at}, ""), index.Of(at))
+		switch value := value.(type) {
+		case map[string]any:
+			for name, inner := range value {
+				walk(append(slices.Clip(at), path(name)...), inner)
+			}
+			walk(append(slices.Clip(at), path("absent")...), nil)
+		case []any:
+			for i, inner := range value {
+				walk(append(slices.Clip(at), path(i)...), inner)
+			}
+		}
+	}
+	for name, value := range live {
+		walk(path(name), value)
 	}
 }
 
@@ -176,6 +202,7 @@ spec:
 	live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 	kit.Must(t, err)
 
+	checkIndex(t, live.Object)
 	container := []any{"spec", "template", "spec", "containers", 0}
 	for _, c := range []struct {
 		path schema.Path

@@ -59,7 +59,7 @@ func variable(name, secret, key string) map[string]any {
 // visit calls do for each list with additions. do receives the object with the list, in a spec of
 // Pods, and its place.
 func (a additions) visit(w workload, spec map[string]any, do func(fields map[string]any, one addition, at string)) {
-	at := strings.Join(append([]string{resourcePath(w.index)}, w.path...), ".")
+	at := strings.Join(append([]string{ResourcePath(w.index)}, w.path...), ".")
 	for _, one := range a.pod {
 		do(spec, one, at)
 	}

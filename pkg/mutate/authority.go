@@ -82,7 +82,7 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 		}
 	}
 	for i, ref := range wanted {
-		addObject(resourcePath(i), ref)
+		addObject(ResourcePath(i), ref)
 	}
 	for _, ref := range left {
 		addObject("data."+application.ManifestKey, ref)

@@ -97,7 +97,8 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
 		former, had := stored.Annotations[name]
-		if !manifest.IsReserved(name) || slices.Contains(application.UserAnnotations(), name) || had && former == cm.Annotations[name] {
+		isKnown := name == application.HeldByAnnotation || slices.Contains(application.UserAnnotations(), name)
+		if !manifest.IsReserved(name) || isKnown || had && former == cm.Annotations[name] {
 			continue
 		}
 		refusals = append(refusals, forbidden(annotationPath(name),
@@ -219,4 +220,19 @@ func checkRoom(cm *corev1.ConfigMap, toCome int) field.ErrorList {
 			annotations, maxAnnotationBytes)))
 	}
 	return refusals
+}
+
+// checkItself refuses the Application as an object of itself. On another cluster, a ConfigMap of its
+// name is another object.
+func checkItself(cm *corev1.ConfigMap, wanted []manifest.ID) field.ErrorList {
+	if application.ClusterOf(cm) != application.LocalCluster {
+		return nil
+	}
+	for i, id := range wanted {
+		if id.APIVersion == "v1" && id.Kind == "ConfigMap" && id.Name == cm.Name && (id.Namespace == "" || id.Namespace == cm.Namespace) {
+			return field.ErrorList{invalid(ResourcePath(i)+".metadata.name",
+				"the Application is a ConfigMap of this name itself: give the Application or the object another name")}
+		}
+	}
+	return nil
 }

@@ -71,7 +71,7 @@ func (s Scope) Confine(home Home, objects []Object) ([]manifest.Ref, field.Error
 		}
 		at := placeOf(ref)
 		if former, taken := placed[at]; taken && former != object.ID { // the schema reports two equal identities
-			refusals = append(refusals, invalid(resourcePath(i),
+			refusals = append(refusals, invalid(ResourcePath(i),
 				fmt.Sprintf("The resource is defined twice: %s is %s, which the manifest has too: leave one out", object.ID, former)))
 		}
 		placed[at] = object.ID
@@ -87,18 +87,18 @@ func (s Scope) place(home Home, i int, object Object) (manifest.Ref, *field.Erro
 	ref := object.Ref
 	switch {
 	case object.Resource.Group == rbacGroup && !home.Account:
-		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
+		return ref, forbidden(ResourcePath(i)+".kind", fmt.Sprintf(
 			"an agent that creates a %s grants its own rights, not those of the Application's user: name a service account with that right in annotation %s, or have an administrator create it",
 			object.Kind, application.ServiceAccountAnnotation))
 	case object.ClusterScoped && s != ClusterScope:
-		return ref, forbidden(resourcePath(i)+".kind", fmt.Sprintf(
+		return ref, forbidden(ResourcePath(i)+".kind", fmt.Sprintf(
 			"%s is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it", object.Kind))
 	case object.ClusterScoped:
 		ref.Namespace = "" // the API server ignores the manifest's namespace
 	case object.Namespace == "" || object.Namespace == home.Hub:
 		ref.Namespace = home.Target
 	case s != ClusterScope:
-		return ref, forbidden(resourcePath(i)+".metadata.namespace", fmt.Sprintf(
+		return ref, forbidden(ResourcePath(i)+".metadata.namespace", fmt.Sprintf(
 			"an Application creates objects in its own namespace only: leave it out, or create the Application in namespace %q", object.Namespace))
 	}
 	return ref, nil

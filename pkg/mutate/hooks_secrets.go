@@ -68,7 +68,7 @@ func checkHookSecrets(hooks application.Hooks, resources []map[string]any) field
 		for _, hook := range hooks.Enabled() {
 			name := below(resource, "metadata")["name"]
 			if name == application.TokenSecret(hooks.Application, hook) || name == application.CertsSecret(hooks.Application, hook) {
-				refusals = append(refusals, forbidden(resourcePath(i)+".metadata.name", isOfHook(hook)))
+				refusals = append(refusals, forbidden(ResourcePath(i)+".metadata.name", isOfHook(hook)))
 			}
 		}
 	}

@@ -56,7 +56,8 @@ func intent(cm *corev1.ConfigMap) map[string]string {
 // holdsBack reports whether the annotation only restrains the agent.
 func holdsBack(annotation string) bool {
 	switch annotation {
-	case application.ForceDeleteAnnotation, application.ModeAnnotation, application.HoldUntilAnnotation, application.HoldAnnotation:
+	case application.ForceDeleteAnnotation, application.ModeAnnotation, application.HoldUntilAnnotation, application.HoldAnnotation,
+		application.HeldByAnnotation:
 		return true
 	}
 	return false

@@ -23,6 +23,11 @@ type Prepared struct {
 	// those of the stored spec.
 	Checked        bool
 	Wanted, Former []manifest.ID
+	// Held are the objects in the stored inventories.
+	Held []manifest.ID
+	// Resources is the first last applied manifest, in the order of Wanted. It is nil if there are
+	// refusals, or if only the agent knows the resources.
+	Resources []map[string]any
 	// Spec is the checked spec. URL is the source of its resources if they are behind a URL, which
 	// only the agent fetches.
 	Spec application.Spec
@@ -126,7 +131,8 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	if err != nil {
 		refusals = append(refusals, invalid("data", err.Error()))
 	}
-	prepared := Prepared{Refusals: refusals, Warnings: unused(spec), Checked: true, Former: former, Spec: spec}
+	held, _ := application.HeldBy(stored) // the agent reports an unreadable inventory
+	prepared := Prepared{Refusals: refusals, Warnings: unused(spec), Checked: true, Former: former, Held: held, Spec: spec}
 	if source, isURL, refusal := SourceOf(spec); isURL {
 		prepared.URL = source.URL
 		prepared.publishUnfetched(cm, stored, refusal)
@@ -158,9 +164,9 @@ func (p *Prepared) publishUnfetched(cm, stored *corev1.ConfigMap, refusal *field
 
 func (p *Prepared) publishDesired(cm *corev1.ConfigMap, learned []map[string]any) {
 	desired, warnings, refusals := desiredOf(p.Spec, learned)
-	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(refusals, p.Spec)))
-	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
 	p.Wanted = identities(desired.Manifest)
+	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(append(refusals, checkItself(cm, p.Wanted)...), p.Spec)))
+	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
 	if len(p.Refusals) > 0 {
 		return
 	}
@@ -169,6 +175,7 @@ func (p *Prepared) publishDesired(cm *corev1.ConfigMap, learned []map[string]any
 		p.Refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
 		return
 	}
+	p.Resources = desired.Resources
 	// The observed fields will be about as large as the applied ones.
 	p.Refusals = checkRoom(cm, max(0, sizeOf(cm, application.LastAppliedKey)-sizeOf(cm, application.LastObservedKey)))
 }

@@ -497,3 +497,29 @@ func TestStatusThatIsIgnored(t *testing.T) {
 		"metadata.labels[krake.dev/state]: only webhook and agents write it, so the request does not change it",
 	}, mutate.PrepareForUpdate(labelled, was).Warnings)
 }
+
+// On its own cluster, an Application cannot have a ConfigMap of its own name.
+func TestAnApplicationIsNoObjectOfItself(t *testing.T) {
+	for why, c := range map[string]struct {
+		name, cluster, object string
+		refused               bool
+	}{
+		"the same ConfigMap": {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}", true},
+		"with its namespace": {"web", "local", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: demo}}", true},
+		"another name":       {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}", false},
+		"another kind":       {"web", "", "{apiVersion: v1, kind: Service, metadata: {name: web}}", false},
+		"another namespace":  {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: other}}", false},
+		"on another cluster": {"web", "edge", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}", false},
+	} {
+		cm := submitted()
+		cm.Name = c.name
+		if c.cluster != "" {
+			cm.Annotations["krake.dev/cluster"] = c.cluster
+		}
+		cm.Data = map[string]string{"spec.manifest": "{apiVersion: v1, kind: Service, metadata: {name: first}}\n---\n" + c.object}
+		refusals := mutate.PrepareForCreate(cm).Refusals
+		if refused := len(refusals) == 1 && refusals[0].Field == "data.spec.manifest[1].metadata.name"; refused != c.refused || !refused && len(refusals) > 0 {
+			t.Errorf("%s: %v", why, refusals)
+		}
+	}
+}

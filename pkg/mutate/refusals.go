@@ -29,7 +29,9 @@ func forbidden(path, detail string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: path, Detail: detail}
 }
 
-func resourcePath(i int) string { return fmt.Sprintf("data.%s[%d]", application.ManifestKey, i) }
+// ResourcePath returns the place of a resource in a ConfigMap: data.spec.manifest[0]. [Relocate] finds
+// it in other sources.
+func ResourcePath(i int) string { return fmt.Sprintf("data.%s[%d]", application.ManifestKey, i) }
 
 const schemasPath = "data." + application.ObserverSchemaKey
 

@@ -17,7 +17,7 @@ import (
 func checkResources(resources []map[string]any) field.ErrorList {
 	var refusals field.ErrorList
 	for i, resource := range resources {
-		at := resourcePath(i)
+		at := ResourcePath(i)
 		if isList(resource) {
 			refusals = append(refusals, invalid(at+".kind", `a List is not supported: write its items as documents, separated by "---"`))
 			continue

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -23,43 +21,13 @@ import (
 func suspect(desired Desired) []string {
 	var warnings []string
 	for i, resource := range desired.Manifest {
-		at := resourcePath(i)
+		at := ResourcePath(i)
 		if !isEmpty(resource["status"]) {
 			warnings = append(warnings, at+".status: only the server writes it, and it is not observed")
 		}
 		warnings = slices.Concat(warnings, suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
 	}
 	return append(warnings, suspectScaling(desired)...)
-}
-
-// longHold is longer than a manual repair takes.
-const longHold = 7 * 24 * time.Hour
-
-// SuspectHold warns of a hold without effect, or of a very long one, unless hold and mode are
-// stored already. now is the time of the request.
-func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
-	wishes, refusals := application.WishesOf(cm)
-	if _, held := cm.Annotations[application.HoldUntilAnnotation]; !held || len(refusals) > 0 || sameHold(cm, stored) {
-		return nil
-	}
-	var warning string
-	switch {
-	case !wishes.HoldUntil.After(now):
-		warning = "this time is past, so nothing is held: set a later one, or leave it out"
-	case wishes.Mode != application.Enforce:
-		warning = fmt.Sprintf("mode %s reverts nothing, so a hold has no effect: leave one of the two out", wishes.Mode)
-	case wishes.HoldUntil.Sub(now) > longHold:
-		warning = "it is more than 7 days away, and no drift is reverted until then: to stop repairs permanently, set " + application.ModeAnnotation + ": observe"
-	default:
-		return nil
-	}
-	return []string{annotationPath(application.HoldUntilAnnotation) + ": " + warning}
-}
-
-func sameHold(cm, stored *corev1.ConfigMap) bool {
-	return application.IsApplication(stored) &&
-		cm.Annotations[application.HoldUntilAnnotation] == stored.Annotations[application.HoldUntilAnnotation] &&
-		cm.Annotations[application.ModeAnnotation] == stored.Annotations[application.ModeAnnotation]
 }
 
 // suspectScaling warns of observed replicas that an autoscaler of the same manifest sets.
@@ -74,7 +42,7 @@ func suspectScaling(desired Desired) []string {
 			}
 			warnings = append(warnings, fmt.Sprintf(
 				"%s.spec.replicas: it is observed, so the agent reverts the value that the %s sets: leave it out of the manifest, or of the observer schema",
-				resourcePath(i), scaler["kind"]))
+				ResourcePath(i), scaler["kind"]))
 		}
 	}
 	return warnings
@@ -146,10 +114,10 @@ func checkTypes(resources []map[string]any) (warnings []string, refusals field.E
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
 		if unreadable != nil && unreadable.Field != "metadata.namespace" { // reported already
-			refusals = append(refusals, invalid(strings.TrimSuffix(resourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
+			refusals = append(refusals, invalid(strings.TrimSuffix(ResourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
 		}
 		for _, problem := range unknown {
-			warnings = append(warnings, resourcePath(i)+": "+problem)
+			warnings = append(warnings, ResourcePath(i)+": "+problem)
 		}
 	}
 	return warnings, refusals

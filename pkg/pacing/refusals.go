@@ -8,26 +8,36 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Refusals are the changes of one object that the API server refused, with its message. The same
-// change is not sent again. A change with another desired or live value is another change.
-type Refusals map[string]string
+// Refusals are the changes of one object that the API server refused. The same change is not sent again. A
+// change with another desired or live value is another change.
+type Refusals map[string]refusal
 
-// Split returns the differences that may be repaired, those that were refused, and the message of the last
-// of these. It forgets refusals of changes that are not among all.
+type refusal struct {
+	message string
+	// number counts the refusals of an object.
+	number int
+}
+
+// Split returns the differences that may be repaired, those that were refused, and the message of the first
+// refusal. Later refusals are about what remained of the change, and often only follow from the first.
+// Split forgets refusals of changes that are not among all.
 func (r *Refusals) Split(all schema.Differences) (open, refused schema.Differences, message string) {
 	met := Refusals{}
+	var first refusal
 	for _, difference := range all {
 		key := keyOf(difference)
-		text, ok := (*r)[key]
+		known, ok := (*r)[key]
 		if !ok {
 			open = append(open, difference)
 			continue
 		}
-		met[key], message = text, text
+		if met[key] = known; len(refused) == 0 || known.number < first.number {
+			first = known
+		}
 		refused = append(refused, difference)
 	}
 	*r = met
-	return open, refused, message
+	return open, refused, first.message
 }
 
 // Add records the refusal of changes.
@@ -35,18 +45,22 @@ func (r *Refusals) Add(refused schema.Differences, message string) {
 	if *r == nil {
 		*r = Refusals{}
 	}
+	next := refusal{message: message}
+	for _, known := range *r {
+		next.number = max(next.number, known.number+1)
+	}
 	for _, difference := range refused {
-		(*r)[keyOf(difference)] = message
+		(*r)[keyOf(difference)] = next
 	}
 }
 
 // AddWhole records only the refusal of a whole object in this revision.
-func (r *Refusals) AddWhole(revision, message string) { *r = Refusals{revision: message} }
+func (r *Refusals) AddWhole(revision, message string) { *r = Refusals{revision: {message: message}} }
 
 // OfWhole returns the message with which the whole object was refused in this revision.
 func (r Refusals) OfWhole(revision string) (message string, ok bool) {
-	message, ok = r[revision]
-	return message, ok
+	known, ok := r[revision]
+	return known.message, ok
 }
 
 func keyOf(d schema.Difference) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -36,10 +37,10 @@ type Inputs struct {
 // Of returns the plan of an Application: the cached one if the inputs are equal. A nil Cache is empty.
 // The error is ErrRefused.
 func (c *Cache) Of(app *application.Application) (*Cache, error) {
-	inputs := Inputs{Spec: app.Spec.Digest(), Fetched: app.Spec.Fetched, Learned: app.Learned}
-	if c != nil && reflect.DeepEqual(c.Inputs, inputs) {
+	if c.IsOf(app) {
 		return c, nil
 	}
+	inputs := inputsOf(app)
 	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
@@ -49,6 +50,27 @@ func (c *Cache) Of(app *application.Application) (*Cache, error) {
 		cached.mangled = desired.Mangled
 	}
 	return cached, nil
+}
+
+// IsOf reports whether the plan was made of these inputs. A nil Cache is of none.
+func (c *Cache) IsOf(app *application.Application) bool {
+	return c != nil && reflect.DeepEqual(c.Inputs, inputsOf(app))
+}
+
+func inputsOf(app *application.Application) Inputs {
+	return Inputs{Spec: app.Spec.Digest(), Fetched: app.Spec.Fetched, Learned: app.Learned}
+}
+
+// Pack packs the objects of a new plan, and returns the bytes of the plan.
+func (c *Cache) Pack() (size int) {
+	for i := range c.objects {
+		c.objects[i] = c.objects[i].atRest()
+		size += len(c.objects[i].desired.pack) + len(c.objects[i].manifest.pack)
+	}
+	for _, entry := range c.Inputs.Learned {
+		size += len(manifest.Pack(entry))
+	}
+	return size
 }
 
 // Mangled is the mangled observer schema of fetched resources, nil if nothing was fetched.
@@ -90,4 +112,25 @@ func (c *Cache) Complete(app *application.Application, drafts []Object) error {
 		drafts[i].Unserved = unserved
 	}
 	return nil
+}
+
+// Find returns the object of the plan that is at a place on the target, and whether there is one. home
+// is the namespace there for the Application's own. The object is complete. The cache does not change.
+func (c *Cache) Find(app *application.Application, at manifest.Ref, home string) (Object, bool, error) {
+	for i := range c.objects[:len(c.objects)-len(c.secrets)] {
+		o := c.objects[i].draft()
+		namespace := o.manifestNamespace
+		if namespace == "" || namespace == app.Namespace {
+			namespace = home
+		}
+		if at.Namespace == "" { // cluster-scoped, whatever the manifest says
+			namespace = ""
+		}
+		if o.Namespace = namespace; !IsSame(o.ID, at.ID) {
+			continue
+		}
+		o.Ref.Resource, o.owner, o.ownerUID = at.Resource, app.NamespacedName, app.UID
+		return o, true, o.complete(app)
+	}
+	return Object{}, false, nil
 }

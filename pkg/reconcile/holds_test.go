@@ -34,28 +34,34 @@ func (w *world) at(t *testing.T, at time.Time) {
 // automatically.
 func TestHold(t *testing.T) {
 	until := noon.Add(time.Hour)
+	const ofAll = "HeldBack v1 ConfigMap demo/app: hold until 2026-01-02T13:00:00Z, set by anna"
+	holdAll := func(w *world) {
+		w.annotate(application.HoldUntilAnnotation, until)
+		w.annotate(application.HeldByAnnotation, "anna")
+	}
 	cases := []struct {
-		name string
-		hold func(t *testing.T, w *world)
+		name    string
+		hold    func(t *testing.T, w *world)
+		reports []string
 	}{
 		{"on the Application", func(t *testing.T, w *world) {
-			w.annotate(application.HoldUntilAnnotation, until)
+			holdAll(w)
 			drift(t, w)
-		}},
+		}, []string{ofAll}},
 		{"on the object", func(t *testing.T, w *world) {
 			w.hold(t, until)
 			w.mustReconcile(t)
 			drift(t, w)
-		}},
+		}, nil},
 		{"on the object, in the very write of the drift", func(t *testing.T, w *world) {
 			w.hold(t, until)
 			drift(t, w)
-		}},
+		}, nil},
 		{"on both: the later counts", func(t *testing.T, w *world) {
-			w.annotate(application.HoldUntilAnnotation, until)
+			holdAll(w)
 			w.hold(t, until.Add(-time.Minute))
 			drift(t, w)
-		}},
+		}, []string{ofAll}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,7 +69,8 @@ func TestHold(t *testing.T) {
 			c.hold(t, w)
 			w.checkAfter(t, w.step, until.Sub(w.now.Add(w.step)))
 			w.checkTouches(t)
-			w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left unchanged: Held")
+			w.checkReports(t, append(c.reports,
+				"DriftDetected v1 ConfigMap demo/config: data.a, changed by unknown (the removal of a field leaves no trace); left unchanged: Held")...)
 			const message = "v1 ConfigMap demo/config: data.a: held until 2026-01-02T13:00:00Z"
 			w.checkReconciled(t, application.StateRunning, "Held", message)
 			w.checkCondition(t, application.DriftedCondition, "Held", "v1 ConfigMap demo/config: data.a")
@@ -180,7 +187,8 @@ func TestAHeldObjectDisappears(t *testing.T) {
 	w.vanish("ConfigMap config")
 	w.mustReconcile(t)
 	w.checkTouches(t, "Create ConfigMap config")
-	w.checkReports(t, "Recreated v1 ConfigMap demo/config, in 12ms")
+	w.checkReports(t, "HeldBack v1 ConfigMap demo/app: hold until 2026-01-02T13:00:00Z, set by an unknown user",
+		"Recreated v1 ConfigMap demo/config, in 12ms")
 }
 
 // The marks of a held object are restored. Without its label the agent could not find it, and

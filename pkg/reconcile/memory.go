@@ -43,6 +43,8 @@ type memory struct {
 	// failure is the reason for which the Application fails, as it was last reported. It is empty
 	// if the Application does not fail.
 	failure string
+	// restraint is why drift is not reverted, as it was last seen; nil before.
+	restraint *string
 	// contended is the number of objects with a fight.
 	contended atomic.Int64
 }

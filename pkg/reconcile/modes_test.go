@@ -89,15 +89,18 @@ func TestObserve(t *testing.T) {
 func TestEnforceAgain(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.annotate(application.ModeAnnotation, application.Observe)
+	w.annotate(application.HeldByAnnotation, "anna")
 	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
 	w.mustReconcile(t)
-	w.checkReports(t, "DriftDetected v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z); left unchanged: ObserveMode")
+	w.checkReports(t, "HeldBack v1 ConfigMap demo/app: mode observe, set by anna",
+		"DriftDetected v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z); left unchanged: ObserveMode")
 	w.checkReady(t, application.StateRunning, "Drifted", "v1 ConfigMap demo/config: data.a")
 	w.checkCondition(t, application.DriftedCondition, "ObserveMode", "v1 ConfigMap demo/config: data.a")
 
 	w.annotate(application.ModeAnnotation, application.Enforce)
 	w.mustRest(t)
-	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z), in 12ms")
+	w.checkReports(t, "Resumed v1 ConfigMap demo/app",
+		"DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:02Z), in 12ms")
 	w.checkCondition(t, application.DriftedCondition, "NoDrift", "")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
@@ -171,7 +174,8 @@ func TestDriftWhileSuspended(t *testing.T) {
 	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
 	w.annotate(application.ModeAnnotation, application.Enforce)
 	w.mustRest(t)
-	w.checkReports(t, "DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
+	w.checkReports(t, "Resumed v1 ConfigMap demo/app",
+		"DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
 }
 
 // An Application that is deleted follows its deletion policy in every mode.

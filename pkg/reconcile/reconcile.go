@@ -42,6 +42,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	}
 	known := r.memories.of(published)
 	stored := known.recall(published)
+	r.reportRestraint(stored, known)
 	switch damaged := damages(stored, r.ClusterName); {
 	case damaged != nil:
 		r.Observers.Stop(name)

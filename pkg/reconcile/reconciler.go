@@ -101,6 +101,11 @@ func (r *Reconciler) residence() residence {
 	return residence{r.ClusterName, r.Scope, r.Namespaces, r.RequireAccount, r.Target}
 }
 
+// AccountOf returns the account that writes the objects of an Application. The zero value is the agent.
+func (r *Reconciler) AccountOf(app *application.Application) Account {
+	return r.residence().accountOf(app)
+}
+
 func (r *Reconciler) conclusion() conclusion { return conclusion{r.hub(), r.residence()} }
 
 func (r *Reconciler) completePhase() completePhase { return completePhase{r.hub(), r.Report} }

@@ -11,6 +11,8 @@
 package resync
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -80,6 +82,34 @@ func (d Difference) Stands(listed, known Version) bool {
 		return listed.UID == d.Listed.UID
 	}
 	return Newer(d.Listed.ResourceVersion, known.ResourceVersion)
+}
+
+// ErrRestored reports that an API server has an older version of an object than before, as after a restore
+// of its etcd. A watch that was begun before says nothing until the versions are as high again. What is
+// known of other objects may never have happened. Only a process without that knowledge can go on.
+var ErrRestored = errors.New("the API server has older versions than before, as after a restore of its data: this process ends, to start anew")
+
+// CheckHistory returns [ErrRestored] if an object is listed with an older version than the one that was
+// known before the list.
+func (d Differences) CheckHistory() error {
+	for name, one := range d {
+		if one.Listed == (Version{}) || one.Known == (Version{}) {
+			continue
+		}
+		if err := CheckOrder(one.Known.ResourceVersion, one.Listed.ResourceVersion); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// CheckOrder returns [ErrRestored] if an API server answers with an older version than before. It returns
+// nil for versions that cannot be ordered, and if there was none before.
+func CheckOrder(former, now string) error {
+	if order, err := resourceversion.CompareResourceVersion(now, former); err == nil && order < 0 {
+		return fmt.Errorf("version %s, and %s before: %w", now, former, ErrRestored)
+	}
+	return nil
 }
 
 // Newer reports whether a resource version comes after another. The versions of a resource increase

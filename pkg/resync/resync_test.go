@@ -1,6 +1,7 @@
 package resync
 
 import (
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,4 +38,37 @@ func TestADifferenceStandsUntilItIsHeardOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An older version than before is possible only after a restore. A deletion, a creation, and versions that
+// cannot be ordered are none.
+func TestAnOlderVersionThanBefore(t *testing.T) {
+	var absent Version
+	is := func(version string) Version { return Version{"a", version} }
+	for _, c := range []struct {
+		name          string
+		listed, known Version
+		restored      bool
+	}{
+		{"older", is("4"), is("5"), true},
+		{"older, with fewer digits", is("9"), is("10"), true},
+		{"older, of another object", Version{"b", "4"}, is("5"), true},
+		{"newer", is("5"), is("4"), false},
+		{"newer, with more digits", is("10"), is("9"), false},
+		{"created", is("4"), absent, false},
+		{"deleted", absent, is("5"), false},
+		{"without order", is("x"), is("5"), false},
+	} {
+		differences := Compare(versionsOf(c.listed), versionsOf(c.known))
+		if err := differences.CheckHistory(); errors.Is(err, ErrRestored) != c.restored {
+			t.Errorf("%s: %v, want restored: %t", c.name, err, c.restored)
+		}
+	}
+}
+
+func versionsOf(version Version) Versions {
+	if version == (Version{}) {
+		return Versions{}
+	}
+	return Versions{types.NamespacedName{Name: "web"}: version}
 }

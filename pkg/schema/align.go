@@ -13,6 +13,24 @@ type Type interface {
 	Keys() []Key
 }
 
+// KeysAt returns the merge keys of the list at a path, in a value of the type t.
+func KeysAt(t Type, path Path) []Key {
+	for _, step := range path {
+		switch {
+		case t == nil:
+			return nil
+		case step.Index == notAnIndex:
+			t = t.Field(step.Field)
+		default:
+			t = t.Element()
+		}
+	}
+	if t == nil {
+		return nil
+	}
+	return t.Keys()
+}
+
 // Align returns the schema with the merge keys of the API: it finds the elements of such lists by
 // key, at any index. Keys that the user has set take precedence.
 //

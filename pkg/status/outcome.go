@@ -33,6 +33,9 @@ const (
 	HasShutDown     Action = "ShutdownConfirmed"
 	NotShutDown     Action = "ShutdownNotConfirmed"
 	Completed       Action = "Completed"
+	HeldBack        Action = "HeldBack"
+	Resumed         Action = "Resumed"
+	GlassBroken     Action = "GlassBroken"
 )
 
 // ActionMeaning is an action with its meaning.
@@ -60,6 +63,9 @@ func Actions() []ActionMeaning {
 		{HasShutDown, "it has shut down"},
 		{NotShutDown, "it has not confirmed its shutdown in time"},
 		{Completed, "it has reported that its work is done, and was deleted"},
+		{HeldBack, "a user has stopped repairs: the note says how, and who"},
+		{Resumed, "repairs are no longer stopped"},
+		{GlassBroken, "a user made a change that the guard refuses others: the note says who"},
 	}
 }
 
@@ -75,7 +81,7 @@ type Outcome struct {
 	// Culprit changed them, for Reverted and Detected.
 	Culprit blame.Culprit
 	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed. For FoughtAbout it names the
-	// fields and the rivals.
+	// fields and the rivals, for HeldBack the mode or hold, and the user, and for GlassBroken the user.
 	Reason string
 	// NoOp reports that the API server accepted the repair and left the object unchanged.
 	NoOp bool
@@ -94,7 +100,14 @@ func (o Outcome) String() string {
 	if len(o.Paths) > 0 && (o.Action == Reverted || o.Action == Detected) {
 		fmt.Fprintf(&b, ", changed by %s", o.Culprit)
 	}
-	if o.Reason != "" {
+	switch {
+	case o.Action == GlassBroken && len(o.Paths) == 0:
+		fmt.Fprintf(&b, ", deleted by %s, a user who breaks the glass", o.Reason)
+	case o.Action == GlassBroken:
+		fmt.Fprintf(&b, ", changed by %s, a user who breaks the glass", o.Reason)
+	case o.Action == HeldBack:
+		fmt.Fprintf(&b, ": %s", o.Reason)
+	case o.Reason != "":
 		fmt.Fprintf(&b, "; left unchanged: %s", o.Reason)
 	}
 	if o.Took > 0 {

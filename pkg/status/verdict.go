@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -33,13 +34,30 @@ func Failed(reason string, err error) Verdict {
 	return Verdict{Reason: reason, Message: Explain(reason, err), Err: err}
 }
 
-// Explain returns the text of an error, with the remedy of its reason.
+// Explain returns the text of an error, with the API server's explanations of fields that are not private,
+// and the remedy of the reason.
 func Explain(reason string, err error) string {
-	known, _ := Of(reason)
-	if known.Remedy == "" {
-		return apierror.Explain(err)
+	text := apierror.Describe(err, isShown)
+	if known, _ := Of(reason); known.Remedy != "" {
+		text += ": " + known.Remedy
 	}
-	return apierror.Cut(apierror.Describe(err) + ": " + known.Remedy)
+	return apierror.Cut(text)
+}
+
+// isShown reports whether the explanation of a cause may be published. An explanation of a private field
+// may repeat values, except for three types that have none. Those of all annotations are about their names
+// and their size.
+func isShown(kind string, cause metav1.StatusCause) bool {
+	switch field.ErrorType(cause.Type) {
+	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany:
+		return true
+	}
+	var path schema.Path
+	for _, name := range apierror.Names(cause.Field) {
+		path = append(path, schema.Step{Field: name, Index: -1})
+	}
+	isSecret := kind == "secrets" // the denial of a policy names the resource
+	return cause.Field == "metadata.annotations" || !isSecret && !IsPrivate(kind, path, nil)
 }
 
 // String returns "apps/v1 Deployment demo/web: spec.replicas: held until ...".

@@ -159,7 +159,7 @@ func createAs(t *testing.T, namespace string, as rest.ImpersonationConfig, objec
 	config.Impersonate = as
 	client, err := kubernetes.NewForConfig(config)
 	kit.Must(t, err)
-	return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "new", object), dryRun))
+	return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "app", object), dryRun))
 }
 
 // An Application whose manifest has an Application, itself or another one, harms
@@ -168,12 +168,10 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	before := get(t, namespace, "web")
-	for _, name := range []string{"self", "thief"} {
-		object := kinds()[0].object("", map[string]string{"self": "self", "thief": "web"}[name], "1")
-		kit.Must(t, create(t, low, withManifest(namespace, name, object)))
-		eventuallyState(t, application.StateFailed, namespace, name)
-	}
-	admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "self", "thief", "--timeout", kit.Timeout.String())
+	judge(t, "an Application has itself", invalidText, create(t, low, withManifest(namespace, "self", kinds()[0].object("", "self", "1"))))
+	kit.Must(t, create(t, low, withManifest(namespace, "thief", kinds()[0].object("", "web", "1"))))
+	eventuallyState(t, application.StateFailed, namespace, "thief")
+	admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "thief", "--timeout", kit.Timeout.String())
 	mustHeal(t, namespace, "web")
 	if after := get(t, namespace, "web"); after.UID != before.UID || after.Data[application.ManifestKey] != before.Data[application.ManifestKey] {
 		t.Errorf("it was changed: %v", after)

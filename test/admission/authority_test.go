@@ -98,7 +98,7 @@ func newMatrix(t *testing.T) *matrix {
 		m.clients[u] = u.client(t)
 	}
 	for _, k := range kinds() {
-		app := withManifest(m.namespace, "held-"+k.column, base(k), k.object("", "held-"+k.column, "1"))
+		app := withManifest(m.namespace, "held-"+k.column, base(k), k.object("", "held-object-"+k.column, "1"))
 		if k.refused {
 			app.Data[application.ManifestKey] = base(k)
 		}
@@ -176,7 +176,7 @@ func (m *matrix) create(ctx context.Context, u user, k kind, p place) error {
 // update changes the object in an Application that root made, or adds it where root
 // could not.
 func (m *matrix) update(ctx context.Context, u user, k kind, p place) error {
-	return m.patch(ctx, u, k, true, base(k), m.object(k, p, "held-"+k.column, "2"))
+	return m.patch(ctx, u, k, true, base(k), m.object(k, p, "held-object-"+k.column, "2"))
 }
 
 // remove removes the object from an Application that root made.
@@ -187,7 +187,7 @@ func (m *matrix) remove(ctx context.Context, u user, k kind, _ place) error {
 func (m *matrix) patch(ctx context.Context, u user, k kind, there bool, objects ...string) error {
 	made, err := m.clients[u].CoreV1().ConfigMaps(m.namespace).Patch(ctx, "held-"+k.column, types.MergePatchType,
 		[]byte(manifestPatch(objects...)), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	return applies(made, `"held-`+k.column, there, err)
+	return applies(made, `"held-object-`+k.column, there, err)
 }
 
 // delete deletes an Application that root made.
@@ -219,10 +219,11 @@ func (m *matrix) really(t *testing.T) {
 			}
 			done++
 			name := "real-" + string(u) + "-" + k.column
-			v := verdictOf(create(t, u, withManifest(m.namespace, name, k.object("", name, "1"))))
+			object := name + "-object"
+			v := verdictOf(create(t, u, withManifest(m.namespace, name, k.object("", object, "1"))))
 			if v == admitted {
-				kit.EventuallyTrue(t, "no "+k.kind+" "+name, func() bool { return m.has(t, k, name) })
-			} else if get(t, m.namespace, name) != nil || m.has(t, k, name) {
+				kit.EventuallyTrue(t, "no "+k.kind+" "+object, func() bool { return m.has(t, k, object) })
+			} else if get(t, m.namespace, name) != nil || m.has(t, k, object) {
 				t.Errorf("%s: %s, but something is there", name, v)
 			}
 			want := m.cell(t.Context(), blocks()[0], u, k, absent)
@@ -235,7 +236,7 @@ func (m *matrix) really(t *testing.T) {
 		done += 2
 		deploy, config := kinds()[1], kinds()[0]
 		name := "taken-" + string(u)
-		kit.Must(t, create(t, root, withManifest(m.namespace, name, config.object("", name, "1"), deploy.object("", name, "1"))))
+		kit.Must(t, create(t, root, withManifest(m.namespace, name, config.object("", name+"-config", "1"), deploy.object("", name, "1"))))
 		kit.EventuallyTrue(t, "no Deployment "+name, func() bool { return m.has(t, deploy, name) })
 		m.takeAway(t, u, name)
 	}
@@ -247,7 +248,7 @@ func (m *matrix) really(t *testing.T) {
 func (m *matrix) takeAway(t *testing.T, u user, name string) {
 	t.Helper()
 	deploy, config := kinds()[1], kinds()[0]
-	removed := verdictOf(patch(t, u, m.namespace, name, manifestPatch(config.object("", name, "1"))))
+	removed := verdictOf(patch(t, u, m.namespace, name, manifestPatch(config.object("", name+"-config", "1"))))
 	deleted := verdictOf(u.client(t).CoreV1().ConfigMaps(m.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 	if removed == admitted {
 		hub.EventuallyGone(t, kit.Deployments, m.namespace, name)

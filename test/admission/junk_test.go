@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -275,4 +277,35 @@ func reviewByHand(t *testing.T, g *target, namespace string) {
 	if get(t, "default", "junk") != nil {
 		t.Error("a review by hand has stored something")
 	}
+	quotaByHand(t, g, namespace)
+}
+
+// quotaByHand posts a review of an Application that a quota forbids. The webhook finds that out by a
+// dry run, and does not tell.
+func quotaByHand(t *testing.T, g *target, namespace string) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "secret-quota"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: resource.MustParse("1")}},
+	}
+	quotas := hub.CoreV1().ResourceQuotas(namespace)
+	kit.Must(t, kit.ErrorOf(quotas.Create(t.Context(), quota, metav1.CreateOptions{})))
+	t.Cleanup(func() { kit.Must(t, quotas.Delete(context.Background(), quota.Name, metav1.DeleteOptions{})) })
+	kit.EventuallyTrue(t, "the quota has no status", func() bool {
+		live, err := quotas.Get(t.Context(), quota.Name, metav1.GetOptions{})
+		return err == nil && len(live.Status.Hard) > 0
+	})
+	since := hub.Mark(t)
+	review := bytes.Replace(reviewOf(root, newApplication(namespace, "junk")), []byte(`"namespace":"default"`), fmt.Appendf(nil, `"namespace":%q`, namespace), 1)
+	kit.Eventually(t, func() string { // the dry runs of a second are bounded
+		code, answer := g.post(t.Context(), bytes.NewReader(review))
+		if code != http.StatusOK || strings.Contains(answer, "quota") {
+			t.Errorf("%d: %s", code, answer)
+		}
+		for _, r := range since.Requests(t, kit.By("system:serviceaccount:krake-system:krake-webhook"), kit.In(namespace)) {
+			if r.Status.Code == http.StatusForbidden && strings.Contains(r.Status.Message, "secret-quota") {
+				return ""
+			}
+		}
+		return "the webhook has not tried the Service"
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,6 +76,29 @@ func (c *Cluster) Run(name string, command *exec.Cmd) (*Process, error) {
 // Processes returns all started processes in the order of their starts, including those
 // that have ended.
 func (c *Cluster) Processes() []*Process { return c.supervisor.all() }
+
+// Newest returns the process of a name that was started last, or nil.
+func (c *Cluster) Newest(name string) *Process {
+	for _, process := range slices.Backward(c.Processes()) {
+		if process.name == name {
+			return process
+		}
+	}
+	return nil
+}
+
+// Again starts a command in place of a process that has ended, under its name. Without a command, it starts
+// the same once more.
+func (c *Cluster) Again(p *Process, command *exec.Cmd) (*Process, error) {
+	if command == nil {
+		command = p.Command()
+	}
+	next, err := c.Run(p.name, command)
+	if err == nil {
+		next.mayHang = p.mayHang
+	}
+	return next, err
+}
 
 // Stop ends the processes, those of Run first, and the cluster unless it existed before,
 // and removes Dir. The error has the processes that failed before Stop, and those of Run

@@ -30,6 +30,7 @@
 //	KRAKE_KIND_NODE_IMAGE the image of the nodes of a cluster of kind (Open)
 //	KRAKE_TEST_CLUSTER    the folder of a running local cluster that tests share (Shared)
 //	KUBEBUILDER_ASSETS    the folder with etcd, kube-apiserver and the like (Build)
+//	KRAKE_TEST_KUBERNETES another version of Kubernetes to build from modules, such as 1.33 (Build)
 //	KRAKE_TEST_CACHE      where built programs are kept, instead of the user's cache folder (Build)
 //	KRAKE_TEST_KEEP       if not empty, the folders of clusters are kept
 //

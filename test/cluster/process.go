@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -55,6 +56,25 @@ func (p *Process) Name() string { return p.name }
 
 // PID returns its process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Command returns its command, to start it once more, with further flags. Of a flag that is given twice,
+// the last one counts.
+func (p *Process) Command(more ...string) *exec.Cmd {
+	command := exec.Command(p.command.Path, slices.Concat(p.command.Args[1:], more)...)
+	command.Dir, command.Env = p.command.Dir, p.command.Env
+	return command
+}
+
+// Argument returns the value of a flag that it was started with, in the form of two arguments. It is
+// empty without the flag.
+func (p *Process) Argument(flag string) (value string) {
+	for i, argument := range p.command.Args[:len(p.command.Args)-1] {
+		if argument == flag {
+			value = p.command.Args[i+1]
+		}
+	}
+	return value
+}
 
 // Log returns the path of the file with its output.
 func (p *Process) Log() string { return p.log }

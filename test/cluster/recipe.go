@@ -36,6 +36,11 @@ func findRecipe(ctx context.Context) (recipe, error) {
 	if err != nil {
 		return recipe{}, err
 	}
+	if wanted := os.Getenv(versionVariable); wanted != "" {
+		if source, err = sourceOf(ctx, source, root, wanted); err != nil {
+			return recipe{}, err
+		}
+	}
 	return newRecipe(source, root)
 }
 
@@ -109,6 +114,16 @@ func flags(version string) []string {
 		variable + "gitMinor=" + parts[1],
 	}
 	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " ")}
+}
+
+// BuildFlags returns the flags for go build with which [Build] builds its programs. Without them, an API
+// server does not know its version.
+func BuildFlags(ctx context.Context) ([]string, error) {
+	recipe, err := findRecipe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return flags(recipe.version), nil
 }
 
 // fingerprint identifies the sources in the folder together with the flags.

@@ -47,6 +47,7 @@ func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	}
 	j.revive(t)
 	j.arrive(t)
+	j.move(t) // in each round it may have been sent back before it left
 	t.Logf("%d of %d agents were killed at a request, the others at rest", j.killed, rounds)
 	checkHistory(t, j.app, j.travellers)
 	for _, each := range j.residents {
@@ -191,6 +192,15 @@ func (j *journey) round(t *testing.T, round int) {
 	}
 	t.Logf("round %d: to %v, agent of %s killed at its call %d (met: %t, sent: %t, stays down: %t), %s",
 		round, way, victim, call, killed, sent, hold && killed, time.Since(began).Round(time.Millisecond))
+}
+
+// move moves the Application to another cluster, with all agents alive.
+func (j *journey) move(t *testing.T) {
+	t.Helper()
+	next := j.other(j.at[0])
+	j.app.Annotate(t, "cluster", next)
+	j.at = append(j.at, next)
+	j.arrive(t)
 }
 
 // way returns the next clusters of the Application: another one, or two in turn,

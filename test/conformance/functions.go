@@ -73,7 +73,6 @@ func (s *state) validate() (map[string]any, error) {
 	result := map[string]any{"warnings": listFindings(found.Warnings())}
 	if errors := found.Errors(); len(errors) > 0 {
 		result["errors"] = listFindings(errors)
-		return result, fmt.Errorf("invalid: %w", errors[0])
 	}
 	return result, nil
 }

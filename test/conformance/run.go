@@ -7,14 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // file is a vector file. A file without a function has data for the vectors.
 type file struct {
+	Format   int        `json:"format"`
 	Function string     `json:"function"`
 	Cases    []testCase `json:"cases"`
 }
@@ -31,31 +32,46 @@ type testCase struct {
 	Steps     []any          `json:"steps"`
 }
 
-// literal tags the cases in which the API server stores a value in another form, and
+// literalTag tags the cases in which the API server stores a value in another form, and
 // the case requires a difference.
-const literal = "api-normalisation"
+const literalTag = "api-normalisation"
 
 const scenarios = "scenarios"
 
-var errInputChanged = errors.New("the function changes its input")
+// formatVersion is that of the vector files.
+const formatVersion = 1
+
+// functionsOf has the functions that each kind of file needs, if that is not its own name.
+var functionsOf = map[string][]string{
+	scenarios: {"default_schema", "applied_from_spec", "applied_from_response", "observed_from_response", "delta"},
+}
 
 type runner struct {
-	out       io.Writer
-	functions map[string]function
-	// semantic: values are compared by their meaning in the API, see [refine].
+	out    io.Writer
+	engine engine
+	// semantic: the engine compares values by their meaning in the API.
 	semantic bool
 }
 
 // tally counts the cases of a file, or of all.
 type tally struct {
-	passed, failed, skipped int
+	passed, failed int
+	literal        int // skipped, because the case requires a literal comparison
+	missing        int // skipped, because the engine does not offer the function
 }
 
-// String has the reasons with their numbers, so that no skip is unexplained.
+// String has the reasons, so that no skip is unexplained.
 func (t tally) String() string {
-	text := fmt.Sprintf("%4d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
-	if t.skipped > 0 {
-		text += " (" + literal + ")"
+	text := fmt.Sprintf("%4d passed, %d failed, %d skipped", t.passed, t.failed, t.literal+t.missing)
+	var reasons []string
+	if t.literal > 0 {
+		reasons = append(reasons, literalTag)
+	}
+	if t.missing > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d of functions that are not offered", t.missing))
+	}
+	if len(reasons) > 0 {
+		text += " (" + strings.Join(reasons, ", ") + ")"
 	}
 	return text
 }
@@ -63,7 +79,8 @@ func (t tally) String() string {
 func (t *tally) add(other tally) {
 	t.passed += other.passed
 	t.failed += other.failed
-	t.skipped += other.skipped
+	t.literal += other.literal
+	t.missing += other.missing
 }
 
 // run runs the folders and reports whether a case failed.
@@ -77,6 +94,9 @@ func (r runner) run(dirs []string) (failed bool, err error) {
 		total.add(sum)
 	}
 	fmt.Fprintf(r.out, "%s  in total\n", total)
+	if total.passed+total.failed == 0 {
+		return false, errors.New("no case was run")
+	}
 	return total.failed > 0, nil
 }
 
@@ -88,7 +108,7 @@ func (r runner) runDir(dir string) (tally, error) {
 	var total tally
 	none := true
 	for _, path := range paths {
-		vectors, err := r.read(path)
+		vectors, err := read(path)
 		if err != nil {
 			return tally{}, fmt.Errorf("read vectors %s: %w", path, err)
 		}
@@ -96,7 +116,10 @@ func (r runner) runDir(dir string) (tally, error) {
 			continue
 		}
 		none = false
-		sum := r.runFile(vectors)
+		sum, err := r.runFile(vectors)
+		if err != nil {
+			return tally{}, fmt.Errorf("%s: %w", path, err)
+		}
 		fmt.Fprintf(r.out, "%s  %s\n", sum, path)
 		total.add(sum)
 	}
@@ -106,7 +129,7 @@ func (r runner) runDir(dir string) (tally, error) {
 	return total, nil
 }
 
-func (r runner) read(path string) (file, error) {
+func read(path string) (file, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return file{}, err
@@ -115,55 +138,78 @@ func (r runner) read(path string) (file, error) {
 	if err := json.Unmarshal(text, &vectors); err != nil {
 		return file{}, err
 	}
-	name := vectors.Function
-	if _, known := r.functions[name]; !known && name != scenarios && name != "" {
-		return file{}, fmt.Errorf("unknown function %s", name)
+	switch _, known := functions[vectors.Function]; {
+	case vectors.Function == "": // data for the vectors
+	case !known && vectors.Function != scenarios:
+		return file{}, fmt.Errorf("unknown function %s", vectors.Function)
+	case vectors.Format != formatVersion:
+		return file{}, fmt.Errorf("it has format %d, this runner %d", vectors.Format, formatVersion)
 	}
 	return vectors, nil
 }
 
-func (r runner) runFile(vectors file) tally {
+// runFile returns an error if the engine is broken.
+func (r runner) runFile(vectors file) (tally, error) {
+	needed, composed := functionsOf[vectors.Function]
+	if !composed {
+		needed = []string{vectors.Function}
+	}
+	for _, name := range needed {
+		if !slices.Contains(r.engine.offered(), name) {
+			return tally{missing: len(vectors.Cases)}, nil
+		}
+	}
 	var sum tally
 	for _, c := range vectors.Cases {
 		if r.skips(c) {
-			sum.skipped++
+			sum.literal++
 			continue
 		}
-		if diff := r.check(vectors.Function, c); diff != "" {
+		diff, err := r.check(vectors.Function, c)
+		if err != nil {
+			return tally{}, fmt.Errorf("case %s: %w", c.ID, err)
+		}
+		if diff != "" {
 			sum.failed++
 			fmt.Fprintf(r.out, "FAIL %s/%s %v (-want +got)\n%s\n", vectors.Function, c.ID, c.Tags, diff)
 			continue
 		}
 		sum.passed++
 	}
-	return sum
+	return sum, nil
 }
 
-func (r runner) skips(c testCase) bool { return r.semantic && slices.Contains(c.Tags, literal) }
+func (r runner) skips(c testCase) bool { return r.semantic && slices.Contains(c.Tags, literalTag) }
 
-// check returns the difference between the wanted result and the engine's.
-func (r runner) check(name string, c testCase) string {
+// check returns the difference between the wanted result and the engine's, or an error if the engine is
+// broken.
+func (r runner) check(name string, c testCase) (string, error) {
 	switch {
 	case name == scenarios:
 		return r.scenario(c)
 	case c.Want == nil && c.WantError == nil:
-		return "the case wants nothing"
+		return "the case wants nothing", nil
 	}
-	got, err := r.call(name, c.Input)
+	got, err := r.engine.call(name, c.Input)
 	switch {
+	case errors.Is(err, errBroken):
+		return "", err
 	case errors.Is(err, errInputChanged):
-		return err.Error()
-	case c.WantError != nil && name == "validate":
-		return mistakesDiff(c.WantError, got)
-	case c.WantError != nil:
-		return errorDiff(c.WantError, got, err)
-	case err != nil:
-		return "error: " + err.Error()
+		return err.Error(), nil
+	case err != nil && (c.WantError == nil || name == "validate"):
+		return "error: " + err.Error(), nil
+	case name == "validate" && c.WantError != nil:
+		return mistakesDiff(c.WantError, got), nil
 	case name == "validate":
-		return cmp.Diff(findings(c.Want["warnings"]), findings(got["warnings"]))
+		return cmp.Diff(found{nil, findings(c.Want["warnings"])}, found{findings(got["errors"]), findings(got["warnings"])}), nil
+	case c.WantError != nil:
+		return errorDiff(c.WantError, got, err), nil
 	}
-	return cmp.Diff(normal(c.Want), normal(got))
+	return cmp.Diff(normal(c.Want), normal(got)), nil
 }
+
+// found has the findings of a validation.
+type found struct{ Errors, Warnings []string }
 
 // mistakesDiff compares findings. Next to errors, a case may list the warnings, but
 // need not.
@@ -183,18 +229,6 @@ func errorDiff(want any, got map[string]any, err error) string {
 		return ""
 	}
 	return cmp.Diff(map[string]any{"error": normal(want)}, normal(got))
-}
-
-// call runs a function of the engine. It must not change its input.
-func (r runner) call(name string, input map[string]any) (map[string]any, error) {
-	before := runtime.DeepCopyJSON(input)
-	s := newState(input)
-	s.semantic = r.semantic
-	got, err := r.functions[name](s)
-	if diff := cmp.Diff(before, input); diff != "" {
-		return nil, fmt.Errorf("%w (-before +after)\n%s", errInputChanged, diff)
-	}
-	return got, err
 }
 
 // normal returns a value after JSON, for which 1.0 is 1.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
@@ -9,9 +10,9 @@ import (
 )
 
 // scenario runs the steps of a case on one state.
-func (r runner) scenario(c testCase) string {
+func (r runner) scenario(c testCase) (string, error) {
 	if len(c.Steps) == 0 {
-		return "the scenario has no steps"
+		return "the scenario has no steps", nil
 	}
 	root := map[string]any{
 		"spec": runtime.DeepCopyJSON(c.Spec),
@@ -22,16 +23,19 @@ func (r runner) scenario(c testCase) string {
 	for i, raw := range c.Steps {
 		step, _ := raw.(map[string]any)
 		got, err := r.perform(root, step)
-		if err != nil {
-			return fmt.Sprintf("step %d %v: %v", i, step["do"], err)
+		switch {
+		case errors.Is(err, errBroken):
+			return "", err
+		case err != nil:
+			return fmt.Sprintf("step %d %v: %v", i, step["do"], err), nil
 		}
 		if want, ok := step["want"].(map[string]any); ok {
 			if diff := cmp.Diff(normal(want), normal(named(want, got))); diff != "" {
-				return fmt.Sprintf("step %d %v:\n%s", i, step["do"], diff)
+				return fmt.Sprintf("step %d %v:\n%s", i, step["do"], diff), nil
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // perform runs one step and writes its result into the root. It returns the state after
@@ -53,7 +57,7 @@ func (r runner) perform(root, step map[string]any) (map[string]any, error) {
 	case "learn":
 		return root, r.each(root, step["live"], "applied_from_response")
 	case "delta":
-		return r.call("delta", root)
+		return r.engine.call("delta", root)
 	}
 	return nil, fmt.Errorf("unknown step %v", step["do"])
 }
@@ -73,7 +77,7 @@ func (r runner) sequence(root map[string]any, response any, names ...string) err
 	status, _ := root["status"].(map[string]any)
 	for _, name := range names {
 		input := map[string]any{"spec": root["spec"], "status": status, "response": response}
-		result, err := r.call(name, input)
+		result, err := r.engine.call(name, input)
 		if err != nil {
 			return err
 		}

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // own are the project's own vectors.
-const own = "testdata/vectors"
+const own = "../../conformance"
 
 func vectorFiles(t *testing.T) []file {
 	t.Helper()
@@ -19,7 +21,7 @@ func vectorFiles(t *testing.T) []file {
 	}
 	var files []file
 	for _, path := range paths {
-		vectors, err := runner{functions: functions}.read(path)
+		vectors, err := read(path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -54,11 +56,13 @@ func testVector(t *testing.T, function string, c testCase) {
 		t.Errorf("a case has an id and a sentence why it is there, not %q", c.Why)
 	}
 	for _, semantic := range []bool{false, true} {
-		r := runner{functions: functions, semantic: semantic}
+		r := runner{engine: ours{functions: functions, semantic: semantic}, semantic: semantic}
 		if r.skips(c) {
 			continue
 		}
-		if diff := r.check(function, c); diff != "" {
+		diff, err := r.check(function, c)
+		kit.Must(t, err)
+		if diff != "" {
 			t.Errorf("%s\nsemantic: %t, -want +got\n%s", c.Why, semantic, diff)
 		}
 	}

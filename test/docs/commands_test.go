@@ -52,6 +52,9 @@ var table = []entry{
 	{command: "go run ./test/plugin", by: "test/plugin/measure_test.go: func Test", reason: "it measures: its own tests look at how"},
 	{command: "make bench*", by: "Makefile: bin/load $(ARGS)", reason: "it takes minutes to hours: the module test/bench runs the smallest of it"},
 	{command: "go -C test/bench test ./...", test: "test/bench/load.TestQuick", reason: "a module of its own, with others' engines: minutes to build"},
+	{command: "go -C test/gitops test ./...", by: "Makefile: go -C test/gitops test -timeout 10m -count=1 ./..."},
+	{command: "go -C test/ui test ./...", by: "Makefile: go -C test/ui test -timeout 10m -count=1 ./..."},
+	{command: "kubectl krake ui*", by: "test/ui/main_test.go: []string{\"ui\", \"--no-browser\"", reason: "it takes a browser: the module test/ui starts it with the same flags"},
 	{command: "go run ./test/latency *", test: "test/latency.TestOptions", reason: "it takes minutes: the test looks at the flags alone"},
 	{command: "go test ./pkg/schema -run xxx -fuzz *", test: "pkg/schema.FuzzPatch", reason: "each test runs the seeds; for how long more is tried is up to people"},
 	{command: "go test -timeout 30m ./test/faults", by: "Makefile: -timeout 30m -count=1 ./..."},
@@ -60,6 +63,8 @@ var table = []entry{
 	{command: "go run ./test/faults/table bin/faults", by: "Makefile: go run ./test/faults/table bin/faults"},
 	{command: "go run ./test/mutants --faults", test: "test/mutants.TestTheListsFitTheCode", reason: "it takes an hour: the test looks whether the bugs can be planted"},
 	{command: "helm template shop ./chart *", by: "test/journeys/from-manifests.txtar: exec kubectl krake create shop -f - --skip-unsupported", reason: "it takes Helm: the journey has its output"},
+	{command: "make chart *", test: "manifests/render.TestChart", by: "Makefile: go run ./manifests/render --chart bin/chart"},
+	{command: "helm install krake bin/chart --set overlay=default", by: "images/chart_test.go: func TestChartIsItsOverlays", reason: "it takes Helm: the module images renders the chart by Helm's engine"},
 	{command: "curl --cacert /etc/krake_complete_certs/ca-bundle.pem *", test: "test/hooks.TestComplete", reason: "in a Pod: the test calls with the same certificates, without curl"},
 }
 

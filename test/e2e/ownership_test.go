@@ -186,6 +186,11 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 		// Until then, the status of both Applications follows the Deployment. A hundred
 		// ReplicaSets keep the controller manager busy for longer than awaitCalm waits.
 		hub.Kubectl(t, "--namespace", namespace, "rollout", "status", "deployment", "nginx", "--timeout", kit.Timeout.String())
+		// A change of health alone may wait half a minute for its write, longer than awaitCalm.
+		awaitCalm(t, namespace)
+		for _, app := range []string{winner, loser} {
+			eventuallyHealthy(t, namespace, app)
+		}
 	}
 
 	awaitCalm(t, namespace)

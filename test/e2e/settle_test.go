@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// calm is how long nothing is written when no work remains: longer than a status write
-// may be delayed.
+// calm is how long nothing is written when no work remains: longer than a write of an
+// Application's state may be delayed. Changes of health alone wait longer; see eventuallyHealthy.
 const calm = 2 * time.Second
 
 // ofKind selects the requests about objects of a resource, and its subresources.
@@ -57,6 +58,19 @@ func eventuallyReconciled(t *testing.T, namespace, name string) {
 	kit.Eventually(t, func() string {
 		if condition := hub.App(namespace, name).Condition(t, application.ReconciledCondition); condition.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("%s is not reconciled: %v", name, condition)
+		}
+		return ""
+	})
+}
+
+// eventuallyHealthy waits until the status says that each object is healthy.
+func eventuallyHealthy(t *testing.T, namespace, name string) {
+	t.Helper()
+	kit.Eventually(t, func() string {
+		for _, object := range hub.App(namespace, name).Read(t).Status.Objects {
+			if object.Health != string(health.StatusCurrent) {
+				return fmt.Sprintf("%s says that %s %s is %s", name, object.Kind, object.Name, object.Health)
+			}
 		}
 		return ""
 	})

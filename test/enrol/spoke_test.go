@@ -50,7 +50,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 func expectGone(t *testing.T, options enrol.Options) {
 	t.Helper()
 	kit.Must(t, kubectl(t.Context(), spoke, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
-	for _, name := range []string{"krake-agents-configmaps", "krake-agents-leases", "krake-application", "krake-application-deletion"} {
+	for _, name := range []string{"krake-agents-configmaps", "krake-agents-leases", "krake-agents-namespaces", "krake-application", "krake-application-deletion"} {
 		if err := second(spoke.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
 			t.Error(err)
 		}

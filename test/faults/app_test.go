@@ -50,6 +50,8 @@ type app struct {
 	// replaced is the kind of the object that another client replaced while the agent
 	// was down, or nil.
 	replaced atomic.Pointer[string]
+	// replicas of its Deployment.
+	replicas int64
 	// bystander: foreign objects exist beside the Application.
 	bystander bool
 }
@@ -89,13 +91,13 @@ func (a *app) service(port int64) object {
 	}
 }
 
-// deployment has no replicas, so that it needs no nodes.
+// deployment has no replicas, unless the test asks for some, so that it needs no nodes.
 func (a *app) deployment(image string) object {
 	labels := object{"app": a.Name}
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": a.named("deployment").Name},
 		"spec": object{
-			"replicas": int64(0), "selector": object{"matchLabels": labels},
+			"replicas": a.replicas, "selector": object{"matchLabels": labels},
 			"template": object{
 				"metadata": object{"labels": labels},
 				"spec":     object{"containers": []any{object{"name": "main", "image": image}}},

@@ -48,17 +48,22 @@ func (d definition) grant(ctx context.Context) error {
 	return err
 }
 
-// define creates the definition, and waits until the API server serves the kind.
-func (d definition) define(ctx context.Context, scope string) error {
+// define creates the definition. The API server serves v1 and the further versions, and stores objects as the last one.
+func (d definition) define(ctx context.Context, scope string, versions ...string) error {
+	var all []any
+	for _, version := range append([]string{"v1"}, versions...) {
+		all = append(all, object{
+			"name": version, "served": true, "storage": false,
+			"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+		})
+	}
+	all[len(all)-1].(object)["storage"] = true
 	crd := &unstructured.Unstructured{Object: object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": object{"name": d.plural + "." + d.group},
 		"spec": object{
 			"group": d.group, "scope": scope, "names": object{"kind": d.kind, "plural": d.plural},
-			"versions": []any{object{
-				"name": "v1", "served": true, "storage": true,
-				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
+			"versions": all,
 		},
 	}}
 	if _, err := env.Dynamic.Resource(kit.Definitions).Create(ctx, crd, metav1.CreateOptions{}); err != nil {

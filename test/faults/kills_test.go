@@ -62,7 +62,8 @@ func TestDoubleFaults(t *testing.T) {
 	lanes := newLanes(t, "double", 4)
 	calls := callsOf(t, lanes, scenarios)
 	var tales []*tale
-	for number := range byTier(10, 500) {
+	const enough = 2250 // one in ten ends before its second fault
+	for number := range chances(10, enough) {
 		tales = append(tales, doubled(number+1, calls, append(killing(t), failing()...)))
 	}
 	playTales(t, lanes, remaining(tales))
@@ -74,7 +75,7 @@ func TestRaces(t *testing.T) {
 	t.Parallel()
 	lanes := newLanes(t, "races", 4)
 	var tales []*tale
-	for number := range byTier(100, 500) {
+	for number := range chances(100, 2000) {
 		tales = append(tales, raced(t, number+1))
 	}
 	playTales(t, lanes, remaining(tales))

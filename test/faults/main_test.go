@@ -62,8 +62,9 @@ func TestMain(m *testing.M) {
 // start starts the webhook, and no agent: each test starts its own.
 func start(ctx context.Context) (err error) {
 	env.Plane, err = kit.StartPlane(ctx, cluster.Options{
-		AuditPolicy:   checker.AuditPolicy,
-		APIServerArgs: []string{"--etcd-compaction-interval", "20s"}, // old versions are really gone
+		AuditPolicy:    checker.AuditPolicy,
+		PretendKubelet: true,
+		APIServerArgs:  []string{"--etcd-compaction-interval", "20s"}, // old versions are really gone
 	})
 	if err != nil {
 		return err

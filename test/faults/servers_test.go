@@ -2,61 +2,298 @@ package faults
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The API server is killed during the agent's work, and started again. No watch
-// continues, and the agent's resourceVersions are too old. Or etcd pauses.
+// The servers fail during the agent's work: the API server is killed and started, so that no watch
+// continues and the agent's resourceVersions are too old. etcd pauses, is slow, or has no space left. Or
+// the agent gets no more memory in a storm of changes, again and again.
 func TestServers(t *testing.T) {
 	kit.Long(t, "servers are killed and stand still")
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
 	var tales []*tale
+	const (
+		longest  = "etcd takes 500 ms for each answer, for 10 minutes"
+		starving = "the agent gets no more memory"
+	)
 	for sentence := range troubled.life {
-		for what, strike := range map[string]func(context.Context) error{
-			"the API server is killed and started": restartAPIServer, "etcd stands still": pauseEtcd,
+		for what, strike := range map[string]func(context.Context, *app) error{
+			"the API server is killed and started": func(ctx context.Context, _ *app) error { return restartAPIServer(ctx, nil) },
+			"etcd stands still":                    pauseEtcd,
+			"etcd takes 500 ms for each answer":    slowEtcd(20 * time.Second),
+			longest:                                slowEtcd(10 * time.Minute),
+			"etcd has no space left":               fillEtcd,
+			starving:                               starve,
 		} {
-			if !isThorough() && sentence != 1 {
+			switch {
+			case sentence != 1 && (!isThorough() || what == longest), what == longest && !isRelease():
+				continue
+			case what == starving && sentence > 2: // it needs the ConfigMap, which the fourth sentence removes
 				continue
 			}
 			tales = append(tales, &tale{
 				Point:    results.Point{Block: "servers", Scenario: troubled.name, Mode: what, Place: fmt.Sprintf("sentence %d", sentence+1), Round: 1},
 				scenario: troubled, met: func() bool { return true },
-				after: func(ctx context.Context, _ *app, now int) error {
+				after: func(ctx context.Context, a *app, now int) error {
 					if now != sentence {
 						return nil
 					}
-					return strike(ctx)
+					return strike(ctx, a)
 				},
 			})
 		}
 	}
-	playTales(t, lanes, remaining(tales))
+	tales = remaining(tales)
+	if slices.ContainsFunc(tales, func(each *tale) bool { return each.Mode == "etcd has no space left" }) {
+		kit.Must(t, withGateway(t.Context()))
+	}
+	playTales(t, lanes, tales)
+}
+
+// otherAssets is a folder with the kube-apiserver of another version. Without one, both API servers of
+// [TestTwoAPIServersBehindOneAddress] have the same version.
+const otherAssets = "KRAKE_FAULTS_OTHER_ASSETS"
+
+// Two API servers share an address, as during an upgrade of a control plane, and the agent's requests
+// and watches go to them in turns. One of them pauses again and again, so that its cache lags behind.
+func TestTwoAPIServersBehindOneAddress(t *testing.T) {
+	kit.Long(t, "a second API server")
+	l := newLane(t, "two-servers", resync, "--namespaces", "two-servers")
+	other := secondAPIServer(t)
+	kit.Must(t, l.proxy.Share("https://127.0.0.1:"+other.Argument("--secure-port")))
+	ctx, stop := context.WithCancel(t.Context())
+	var lagging sync.WaitGroup
+	lagging.Go(func() {
+		for ctx.Err() == nil {
+			if err := errors.Join(pulse(ctx, other, 300*time.Millisecond), sleep(ctx, 200*time.Millisecond)); err != nil && ctx.Err() == nil {
+				t.Errorf("pause the other API server: %v", err)
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		lagging.Wait()
+		kit.Must(t, other.Kill())
+	})
+	var tales []*tale
+	for _, s := range append(slices.Clone(scenarios), troubled) {
+		if s.two {
+			continue // its second agent has a proxy of its own
+		}
+		for round := range byTier(1, 10) {
+			tales = append(tales, &tale{
+				Point:    results.Point{Block: "servers", Scenario: s.name, Mode: "two API servers, of which one lags", Place: "everywhere", Round: round + 1},
+				scenario: s, met: func() bool { return true },
+			})
+		}
+	}
+	playTales(t, []*lane{l}, remaining(tales))
+}
+
+// secondAPIServer starts an API server beside the first one, with the same etcd and audit log.
+func secondAPIServer(t *testing.T) *cluster.Process {
+	t.Helper()
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	kit.Must(t, err)
+	command := env.Newest("kube-apiserver").Command("--secure-port", port)
+	if folder := os.Getenv(otherAssets); folder != "" {
+		command.Path = filepath.Join(folder, "kube-apiserver")
+		command.Args[0] = command.Path
+	}
+	process, err := env.Run("second-apiserver", command)
+	kit.Must(t, err)
+	config := env.RESTConfig()
+	config.Host = "https://127.0.0.1:" + port
+	client, err := kubernetes.NewForConfig(config)
+	kit.Must(t, err)
+	kit.EventuallyNil(t, func() error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
+	})
+	return process
+}
+
+// pulse pauses a process for a while.
+func pulse(ctx context.Context, of *cluster.Process, long time.Duration) error {
+	if err := syscall.Kill(of.PID(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return errors.Join(sleep(ctx, long), syscall.Kill(of.PID(), syscall.SIGCONT))
 }
 
 // pauseEtcd pauses etcd for a while.
-func pauseEtcd(ctx context.Context) error {
-	etcd := processOf("etcd")
-	if err := syscall.Kill(etcd.PID(), syscall.SIGSTOP); err != nil {
-		return err
-	}
-	return errors.Join(sleep(ctx, 3*time.Second), syscall.Kill(etcd.PID(), syscall.SIGCONT))
+func pauseEtcd(ctx context.Context, _ *app) error {
+	return pulse(ctx, env.Newest("etcd"), 3*time.Second)
 }
 
-// processOf returns the last started process of a component.
-func processOf(name string) *cluster.Process {
-	var found *cluster.Process
-	for _, each := range env.Processes() {
-		if each.Name() == name {
-			found = each
+// slowEtcd makes etcd slow for a while, as a disk does that takes 500 ms for a sync.
+func slowEtcd(lasts time.Duration) func(context.Context, *app) error {
+	return func(ctx context.Context, _ *app) error {
+		for end := time.Now().Add(lasts); time.Now().Before(end); {
+			if err := errors.Join(pulse(ctx, env.Newest("etcd"), 500*time.Millisecond), sleep(ctx, 20*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// fillEtcd raises etcd's alarm that it has no space left: it then refuses each write but deletions, and
+// so does the API server.
+func fillEtcd(ctx context.Context, _ *app) error {
+	alarm := func(ctx context.Context, action string) error {
+		_, err := askEtcd(ctx, http.MethodPost, "/v3/maintenance/alarm", fmt.Sprintf(`{"action": %q, "alarm": "NOSPACE"}`, action))
+		return err
+	}
+	if err := alarm(ctx, "ACTIVATE"); err != nil {
+		return err
+	}
+	refused := change(ctx, kit.ConfigMaps, types.NamespacedName{Namespace: "default", Name: "kube-root-ca.crt"}, `{"data": {"full": "yes"}}`)
+	err := errors.Join(sleep(ctx, 6*time.Second), eventually(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		return alarm(ctx, "DEACTIVATE")
+	}))
+	if refused == nil || !strings.Contains(refused.Error(), "database space exceeded") {
+		err = errors.Join(err, fmt.Errorf("etcd does not refuse writes for lack of space: %w", refused))
+	}
+	return err
+}
+
+// withGateway starts etcd anew with its gateway, which takes JSON. It stays on. The API server starts after
+// it, so that it also ends before it.
+func withGateway(ctx context.Context) error {
+	answers := func(ctx context.Context) error {
+		_, err := askEtcd(ctx, http.MethodPost, "/v3/maintenance/status", "{}")
+		return err
+	}
+	if answers(ctx) == nil {
+		return nil
+	}
+	etcd := env.Newest("etcd")
+	if err := etcd.Kill(); err != nil {
+		return err
+	}
+	key, certificate := etcdClient()
+	_, err := env.Again(etcd, etcd.Command("--client-cert-file", certificate, "--client-key-file", key, "--enable-grpc-gateway=true"))
+	return errors.Join(err, eventually(ctx, answers), restartAPIServer(ctx, nil))
+}
+
+// etcdClient returns the files of the API server's key and certificate for etcd.
+func etcdClient() (key, certificate string) {
+	server := env.Newest("kube-apiserver")
+	return server.Argument("--etcd-keyfile"), server.Argument("--etcd-certfile")
+}
+
+// askEtcd sends a request to etcd, as the API server, and returns the answer.
+func askEtcd(ctx context.Context, method, path, body string) ([]byte, error) {
+	key, certificate := etcdClient()
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	address := env.Newest("etcd").Argument("--listen-client-urls")
+	request, err := http.NewRequestWithContext(ctx, method, address+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(request, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}) //nolint:gosec // a test's own etcd
+}
+
+// answerOf returns the body of the answer to a request.
+func answerOf(request *http.Request, security *tls.Config) ([]byte, error) {
+	transport := &http.Transport{TLSClientConfig: security}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.300s", response.Status, text)
+	}
+	return text, err
+}
+
+// starve makes the agent end for lack of memory while an object of 800 KiB changes continuously, three
+// times. It is started again, as a kubelet does.
+func starve(ctx context.Context, a *app) error {
+	of, large := a.lane.agent, strings.Repeat("x", 800<<10)
+	for range 3 {
+		if err := of.starve(ctx, func(change int) error {
+			return drifts(fmt.Sprintf("configmap %s%d", large, change))(ctx, a)
+		}); err != nil {
+			return errors.Join(err, of.kill())
+		}
+		if err := errors.Join(of.kill(), of.start()); err != nil {
+			return err
 		}
 	}
-	return found
+	return nil
+}
+
+// starve forbids the agent more memory, and calls storm until it has ended.
+func (a *agent) starve(ctx context.Context, storm func(change int) error) error {
+	a.mu.Lock()
+	process := a.process
+	a.mu.Unlock()
+	if process == nil {
+		return nil
+	}
+	if err := unix.Prlimit(process.PID(), unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		return fmt.Errorf("forbid the agent more memory: %w", err)
+	}
+	for change := range 200 {
+		if err := errors.Join(storm(change), sleep(ctx, 50*time.Millisecond)); err != nil {
+			return err
+		}
+		if process.Ended() {
+			return nil
+		}
+	}
+	return errors.New("the agent needs no more memory in a storm of 200 changes")
+}
+
+// restartAPIServer kills the API server, and starts it again with the same arguments, unless there is
+// another command.
+func restartAPIServer(ctx context.Context, other *exec.Cmd) error {
+	former := env.Newest("kube-apiserver")
+	if err := former.Kill(); err != nil {
+		return err
+	}
+	start := time.Now()
+	if _, err := env.Again(former, other); err != nil {
+		return err
+	}
+	err := eventually(ctx, func(ctx context.Context) error {
+		_, err := get(ctx, kit.ConfigMaps, types.NamespacedName{Namespace: "kube-system", Name: "kube-root-ca.crt"})
+		return err
+	})
+	const warm = 10 * time.Second // the administrator is answered earlier, because this needs no RBAC rules
+	env.warming = append(env.warming, checker.Window{From: start, Until: time.Now().Add(warm)})
+	return err
 }

@@ -258,20 +258,26 @@ func rounds(t *testing.T) int {
 	return number
 }
 
-// sample chooses some of the tales, in random order.
+// sample chooses some of the selected tales, in random order.
 func sample(random *rand.Rand, tales []*tale, some int) []*tale {
+	tales = selected(tales)
 	random.Shuffle(len(tales), func(i, j int) { tales[i], tales[j] = tales[j], tales[i] })
 	return tales[:min(some, len(tales))]
 }
 
-// remaining leaves out tales that were not selected, and those that an earlier run of
-// the release tier has tried.
-func remaining(tales []*tale) []*tale {
-	if env.only != nil {
-		return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })
-	}
-	if env.results == nil {
+// selected leaves out the tales that [onlyVariable] does not select.
+func selected(tales []*tale) []*tale {
+	if env.only == nil {
 		return tales
+	}
+	return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })
+}
+
+// remaining leaves out tales that were not selected. If none are named, it leaves out those that an
+// earlier run of the release tier has tried.
+func remaining(tales []*tale) []*tale {
+	if env.only != nil || env.results == nil {
+		return selected(tales)
 	}
 	return slices.DeleteFunc(tales, func(each *tale) bool { return env.results.Has(each.Point) })
 }

@@ -437,6 +437,14 @@ func byTier(usually, thoroughly int) int {
 	return usually
 }
 
+// chances returns the number of tales of a sweep that leaves the points to chance.
+func chances(usually, release int) int {
+	if isRelease() {
+		return release
+	}
+	return byTier(usually, 500)
+}
+
 // seedOf returns the seed of the random choices at a point. KRAKE_TEST_SEED changes the
 // seed of every point.
 func seedOf(point results.Point) uint64 {

@@ -3,7 +3,6 @@ package faults
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,10 +68,7 @@ func TestUpgrade(t *testing.T) {
 // know.
 func nextVersion(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	kit.Must(t, err)
-	codec := filepath.Join(strings.TrimSpace(string(root)), "pkg", "application", "status.go")
+	codec := filepath.Join(checkout(t), "pkg", "application", "status.go")
 	text, err := os.ReadFile(codec)
 	kit.Must(t, err)
 	const known = "`json:\"observedSpec,omitempty\"`\n"
@@ -80,17 +76,7 @@ func nextVersion(t *testing.T) string {
 		t.Fatalf("%s has not %q once", codec, known)
 	}
 	changed := strings.Replace(string(text), known, known+"	Next bool `json:\"next\"`\n", 1)
-	kit.Must(t, os.WriteFile(filepath.Join(folder, "status.go"), []byte(changed), 0o600))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{codec: filepath.Join(folder, "status.go")}})
-	kit.Must(t, err)
-	kit.Must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600))
-	program := filepath.Join(folder, "agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(folder, "overlay.json"), "-o", program, "./cmd/agent")
-	build.Dir = strings.TrimSpace(string(root))
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the next version: %v\n%s", err, said)
-	}
-	return program
+	return buildWith(t, map[string]string{codec: changed}, ".", "./cmd/agent")
 }
 
 // The field of the next version is unknown here; the upgrade test needs that.

@@ -13,19 +13,7 @@ import (
 )
 
 const (
-	webManifest = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: web, image: "web:1"}
-`
+	webManifest = kit.WebManifest
 	// imageSchema does not observe replicas, so that any client may set them.
 	imageSchema = `
 apiVersion: apps/v1

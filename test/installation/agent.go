@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -19,7 +20,9 @@ type agent struct {
 	name       string
 	metrics    string
 	credential string
-	command    *command // nil while it is stopped
+	// guard is the address of its guard, empty if it has none.
+	guard   string
+	command *command // nil while it is stopped
 }
 
 // StartAgent starts the stopped agents, all at once, and waits until they are ready.
@@ -37,6 +40,9 @@ func (i *Installation) StartAgent(ctx context.Context) error {
 	}
 	for _, a := range started {
 		if err := a.command.waitReady(ctx); err != nil {
+			return err
+		}
+		if err := i.addGuard(a); err != nil {
 			return err
 		}
 	}
@@ -65,8 +71,12 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 		return err
 	}
 	a.metrics = metrics
-	a.command, err = i.start("agent", a.name, append(
-		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", a.metrics}, i.options.AgentArgs...)...)
+	guard, err := i.guardArguments(a)
+	if err != nil {
+		return err
+	}
+	a.command, err = i.start("agent", a.name, slices.Concat(
+		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", a.metrics}, guard, i.options.AgentArgs)...)
 	return err
 }
 
@@ -85,7 +95,7 @@ func (i *Installation) endAgents(indices []int, end func(*cluster.Process) error
 	var failures []error
 	for index, a := range i.agents {
 		if a.command != nil && isChosen(indices, index) {
-			failures = append(failures, end(a.command.process))
+			failures = append(failures, i.removeGuard(a), end(a.command.process))
 			a.command = nil
 		}
 	}

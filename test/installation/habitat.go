@@ -114,6 +114,14 @@ func (i *Installation) endHabitats(indices []int, end func(*cluster.Process) err
 	return errors.Join(failures...)
 }
 
+// HabitatController returns a process with the Habitat controllers, or nil while it is stopped.
+func (i *Installation) HabitatController(index int) *cluster.Process {
+	if command := i.habitats[index].command; command != nil {
+		return command.process
+	}
+	return nil
+}
+
 // HabitatCredential identifies the process of this index in the audit log, as
 // [Installation.AgentCredential] does.
 func (i *Installation) HabitatCredential(index int) string { return i.habitats[index].credential }

@@ -34,8 +34,9 @@ type Installation struct {
 	agents   []*agent
 	habitats []*habitat
 	replicas []*replica
-	// balancer is the address at which the API server calls the webhook.
-	balancer *balancer
+	// balancer is the address at which the API server calls the webhook, and guards the one at which
+	// it calls the guard.
+	balancer, guards *balancer
 	// enrolling lets one cluster enrol at a time.
 	enrolling sync.Mutex
 }
@@ -48,12 +49,16 @@ type Options struct {
 	AgentArgs   []string // added to the flags of the agent
 	Habitats    int      // processes with the Habitat controllers; the overlay must have them
 	HabitatArgs []string // added to their flags
+	// Source is another checkout, with the programs and the manifests of another version.
+	Source string
 	// Hub: only webhook and policies. The agents belong to other clusters.
 	Hub bool
 	// Overlay is the folder of manifests/overlays for a cluster with its own agent; by
 	// default overlays/e2e. Its flags are not used, except those of the Habitat
 	// controllers.
 	Overlay string
+	// Guard makes the local agents serve the guard. Its overlay is overlays/guard by default.
+	Guard bool
 	// AgentProgram is the package of a program that replaces the agent's.
 	AgentProgram string
 	// Rewire changes the kubeconfig file of an agent before its start, such as to a proxy.
@@ -75,6 +80,11 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 	}
 	i := &Installation{
 		cluster: in, log: log, dir: filepath.Join(in.Dir(), "installation"), options: options, balancer: balancer,
+	}
+	if options.Guard {
+		if i.guards, err = startBalancer(); err != nil {
+			return nil, err
+		}
 	}
 	for n := range max(1, options.Replicas) {
 		i.replicas = append(i.replicas, &replica{name: fmt.Sprintf("webhook-%d", n+1)})
@@ -110,8 +120,24 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 	return i, nil
 }
 
-// build compiles the commands from the checkout that the caller runs from.
+// Use replaces the programs and the manifests by those of another checkout, "" for that of the
+// caller. What runs or is applied stays until it is started or applied again.
+func (i *Installation) Use(ctx context.Context, source string) error {
+	i.options.Source = source
+	for _, old := range []string{"webhook", "agent", "kubectl-krake", "manifests"} {
+		if err := os.RemoveAll(filepath.Join(i.dir, old)); err != nil {
+			return err
+		}
+	}
+	return i.build(ctx)
+}
+
+// build compiles the commands from the checkout that the caller runs from, or from another one.
 func (i *Installation) build(ctx context.Context) error {
+	if i.options.Source != "" {
+		i.root = i.options.Source
+		return i.compile(ctx, i.dir+string(filepath.Separator), commands)
+	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
@@ -208,7 +234,7 @@ func (i *Installation) Apply(ctx context.Context) error { return i.apply(ctx, i.
 
 func (i *Installation) apply(ctx context.Context, what string) error {
 	folder := i.Manifests()
-	if err := extract(folder); err != nil {
+	if err := extract(i.files(), folder); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
 	overlay := filepath.Join(folder, "run")
@@ -225,7 +251,7 @@ patches:
   patch: '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "krake-webhook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}'
 - target: {kind: Deployment}
   patch: '[{"op": "replace", "path": "/spec/replicas", "value": 0}]'
-`, what, i.balancer.port)
+%s`, what, i.balancer.port, i.guardPatches())
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -242,13 +268,27 @@ func (i *Installation) overlay() string {
 }
 
 // local returns the overlay of a cluster with its own agent.
-func (i *Installation) local() string { return cmp.Or(i.options.Overlay, "e2e") }
+func (i *Installation) local() string {
+	usual := "e2e"
+	if i.options.Guard {
+		usual = "guard"
+	}
+	return cmp.Or(i.options.Overlay, usual)
+}
 
 // Manifests returns the folder with the shipped files.
 func (i *Installation) Manifests() string { return filepath.Join(i.dir, "manifests") }
 
-func extract(folder string) error {
-	return fs.WalkDir(manifests.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+// files returns the shipped manifests.
+func (i *Installation) files() fs.FS {
+	if i.options.Source != "" {
+		return os.DirFS(filepath.Join(i.options.Source, "manifests"))
+	}
+	return manifests.Files
+}
+
+func extract(files fs.FS, folder string) error {
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -256,7 +296,7 @@ func extract(folder string) error {
 		if entry.IsDir() {
 			return os.MkdirAll(target, 0o755)
 		}
-		text, err := manifests.Files.ReadFile(path)
+		text, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}

@@ -77,6 +77,9 @@ func (i *Installation) startReplica(ctx context.Context, r *replica) error {
 	port, metrics := strconv.Itoa(ports[0]), strconv.Itoa(ports[1])
 	r.address, r.metrics = net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("127.0.0.1", metrics)
 	arguments := []string{"--kubeconfig", kubeconfig, "--host", "127.0.0.1", "--port", port, "--metrics-bind-address", r.metrics}
+	if i.options.Source == "" { // on a busy machine the shipped value is sometimes too short, and adds a warning
+		arguments = append(arguments, "--dry-run-timeout=3s")
+	}
 	r.command, err = i.start("webhook", r.name, append(arguments, i.options.WebhookArgs...)...)
 	return err
 }

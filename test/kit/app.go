@@ -18,6 +18,21 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
+// WebManifest is a Deployment web with one replica of one container.
+const WebManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: "web:1"}
+`
+
 // An Option sets a part of an Application other than its manifest.
 type Option func(*corev1.ConfigMap)
 

@@ -22,9 +22,9 @@ var looked = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	for !isFile(filepath.Join(root, "go.mod")) {
+	for !isFile(filepath.Join(root, "manifests", "embed.go")) { // a go.mod may be that of a suite
 		if root == filepath.Dir(root) {
-			return errors.New("look at the sources: no folder above has a go.mod")
+			return errors.New("look at the sources: no folder above has manifests/embed.go")
 		}
 		root = filepath.Dir(root)
 	}

@@ -79,7 +79,7 @@ func prepare(ctx context.Context, c *cluster.Cluster, sizes []int, log io.Writer
 	if err != nil {
 		return nil, err
 	}
-	ours, err := installation.InstallWith(ctx, c, installation.Options{WebhookArgs: []string{"--metrics-bind-address", address}}, log)
+	ours, err := installation.InstallWith(ctx, c, installation.Options{WebhookArgs: []string{"--metrics-bind-address", address, "--dry-run-timeout=0"}}, log)
 	if err != nil {
 		return nil, err
 	}

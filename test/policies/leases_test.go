@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,9 +37,7 @@ func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 		{"one whose name begins so", "krake-agents", "krake-agent-local2", agent("local"), localsLeases},
 		{"that of whose name its own begins with", "krake-agents", "krake-agent-loc", agent("local"), localsLeases},
 		{"any other", "krake-agents", "x", agent("local"), localsLeases},
-		{"its own name elsewhere", "default", "krake-agent-local", agent("local"), localsLeases},
-		{"that of a controller", "kube-system", "kube-controller-manager-2", agent("local"), localsLeases},
-		{"that of a node", "kube-node-lease", "node", agent("local"), localsLeases},
+		{"that of a controller", "kube-system", "kube-controller-manager-2", agent("local"), fmt.Sprintf(closedMessage, "kube-system")},
 		{"its own, by the name without the group", "krake-agents", "krake-agent-local", namesake, allowed},
 		{"another's, by the name without the group", "krake-agents", "krake-agent-other", namesake, localsLeases},
 		{"any, by the group alone", "krake-agents", "krake-agent-local", impostor, nobodys},
@@ -100,5 +99,16 @@ func TestAgentsKeepTheTargetOfALease(t *testing.T) {
 				kit.Must(t, admin.Delete(t.Context(), name, metav1.DeleteOptions{}))
 			}
 		})
+	}
+}
+
+// The policy is for the Leases of agents: an agent may write no others.
+func TestAgentsMayWriteNoLeasesElsewhere(t *testing.T) {
+	for _, namespace := range []string{"default", "kube-system", "kube-node-lease", "krake-system"} {
+		for _, verb := range []string{"create", "update", "patch", "delete"} {
+			if may(t, asSubject("local"), verb, "coordination.k8s.io", "leases", namespace) {
+				t.Errorf("it may %s Leases in %s", verb, namespace)
+			}
+		}
 	}
 }

@@ -104,8 +104,9 @@ func probes() map[string]func(context.Context) (bool, error) {
 		},
 		"krake-agents-leases is in force": refusedBy("krake-agents-leases",
 			agent("local").does(func(ctx context.Context, client kubernetes.Interface) error {
-				return kit.ErrorOf(client.CoordinationV1().Leases("default").Create(ctx, lease("probe"), metav1.CreateOptions{DryRun: dry}))
+				return kit.ErrorOf(client.CoordinationV1().Leases("krake-agents").Create(ctx, lease("probe"), metav1.CreateOptions{DryRun: dry}))
 			})),
+		"krake-agents-namespaces is in force": refusedBy("krake-agents-namespaces", agent("local").does(creation(with(plain("krake-system", "probe"), marked)))),
 		"krake-application is in force":       refusedBy("krake-application", administrator.does(creation(forged))),
 		"krake-agents-configmaps is in force": refusedBy("krake-agents-configmaps", agent("local").does(creation(plain("default", "probe")))),
 		"krake-application-deletion is in force": refusedBy("krake-application-deletion",

@@ -32,11 +32,14 @@ func TestNames(t *testing.T) {
 		},
 		"agents.yaml": {
 			application.FormatAnnotation, application.OwnedByLabel, application.OwnerAnnotation, application.OwnerUIDAnnotation,
-			"kube-system", application.SystemNamespace, application.AgentsNamespace,
+			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
+		},
+		"namespaces.yaml": {
+			application.FormatAnnotation, application.OwnerAnnotation,
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
 		"leases.yaml": {
-			application.AgentsNamespace, application.HubLease(""), application.TargetLease(""), application.TargetAnnotation,
+			application.HubLease(""), application.TargetLease(""), application.TargetAnnotation,
 			"system:serviceaccount:" + application.AgentsNamespace + ":", "system:serviceaccounts:" + application.AgentsNamespace,
 		},
 	} {

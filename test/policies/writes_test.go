@@ -31,6 +31,7 @@ const (
 	keepsPolicy  = "the Application is being deleted: to change krake.dev/deletion-policy, krake.dev/hooks, or how it is shut down " +
 		"wants the right to delete Applications"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
+	holdBack      = "%s: to hold an Application back wants verb hold on applications.krake.dev: have the ClusterRole krake-application-hold bound"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application, or move it, and annotate it with krake.dev/force-delete and the name of the cluster"
 

@@ -50,6 +50,7 @@ func ofApplications() []group {
 			{"pkg/status", "maxFields", false, "fields of a drift that the status names"},
 			{"pkg/status", "maxValue", true, "a longer value is replaced by its digest"},
 			{"pkg/apierror", "maxText", true, "the message of a condition"},
+			{"pkg/apierror", "maxExplanation", true, "the API server's explanation of a refused field in a condition; longer ones are left out"},
 			{"pkg/health", "maxPorts", false, "ports in the address of a Service"},
 		}},
 		{"Of repairs", []limit{
@@ -81,7 +82,10 @@ func ofApplications() []group {
 func ofPrograms() []group {
 	return []group{
 		{"Of webhook and agent", []limit{
-			{"internal/webhook", "reviewTimeout", false, "how long the review of a user's rights may take"},
+			{"internal/webhook", "askingTimeout", false, "how long an admission asks the API server: for rights, and with dry runs"},
+			{"internal/webhook", "dryRunsAtOnce", false, "dry runs of all admissions at once"},
+			{"internal/webhook", "ownRightsFor", false, "how long the webhook remembers which kinds it may try"},
+			{"internal/webhook", "maxOwnRights", false, "kinds that it remembers for that"},
 			{"internal/webhook", "allowedFor", false, "how long a granted right is cached"},
 			{"internal/webhook", "reviewsAtOnce", false, "rights that one admission checks at once"},
 			{"internal/agent/telemetry", "maxKindLabels", false, "kinds in the metrics; further ones are `other`"},
@@ -90,6 +94,11 @@ func ofPrograms() []group {
 			{"internal/agent/telemetry", "eventsOfAllAtOnce", false, "the same for all Applications of an agent"},
 			{"internal/agent/telemetry", "eventsOfAll", false, "further ones in a second"},
 			{"internal/agent/telemetry", "longestEventWait", false, "how long an Event waits for its turn; later ones are left out"},
+			{"internal/agent/guard", "maxTexts", false, "fields that one answer of the guard names"},
+			{"internal/agent/guard", "maxText", false, "characters about each of them"},
+			{"internal/agent/guard", "maxDecoded", false, "bytes of an object before and after a request, together, that the guard judges"},
+			{"internal/agent/guard", "maxReview", false, "bytes of a review that the guard reads"},
+			{"pkg/forecast", "maxValue", true, "a value in it; a longer value is left out"},
 			{"internal/agent", "leastResync", false, "the shortest `--resync-period`"},
 			{"internal/right", "leastHeartbeat", false, "the shortest `--heartbeat-interval`"},
 			{"internal/enrol", "leastDuration", false, "the shortest `--token-duration`"},
@@ -107,6 +116,10 @@ func ofPrograms() []group {
 		{"Of hooks", []limit{
 			{"internal/hooks", "maxBody", true, "the body of a call"},
 		}},
+		{"Of an expression of jq on one object", []limit{
+			{"internal/ignored", "maxTime", false, "how long `kubectl krake import --from` evaluates it"},
+			{"internal/ignored", "maxFields", false, "fields that it selects"},
+		}},
 		{"Of Habitats", []limit{
 			{"pkg/habitat", "maxName", false, "characters of the name"},
 			{"pkg/habitat", "maxEnv", false, "environment variables"},
@@ -120,7 +133,7 @@ func ofPrograms() []group {
 // texts, caches and loops.
 func inner() []string {
 	return []string{
-		"internal/agent/target.maxAccounts", "internal/agent/hub.maxLately", "internal/agent/hub.maxReading", "internal/agent/hub.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
+		"internal/agent/guard.maxPlan", "internal/agent/guard.maxPlans", "internal/agent/target.maxAccounts", "internal/agent/hub.maxLately", "internal/agent/hub.maxReading", "internal/agent/hub.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/lens.mostLines", "internal/ui.leastSpan", "internal/ui.mostBytes", "internal/ui.mostIndex", "internal/ui.mostRepairs", "internal/ui.mostToggles", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
 		"internal/habitat.mostFields", "internal/hooks.maxAnswerHeader", "internal/hooks.maxConnections", "internal/hooks.maxConnectionsOfOne",
 		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/hooks.maxUnused", "internal/filter.maxAllowed", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
 		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",

@@ -18,7 +18,8 @@ func metricsOf(root string) (map[string]metric, error) {
 	found := map[string]metric{}
 	for folder, by := range map[string]string{
 		"internal/agent/telemetry": "agent", "internal/hooks": "agent, with `--hooks`",
-		"internal/webhook": "webhook", "internal/certificates": "webhook",
+		"internal/agent/guard": "agent, with `--guard`",
+		"internal/webhook":     "webhook", "internal/certificates": "webhook, and agent with `--guard`",
 	} {
 		files, err := newSource(root).parse(folder)
 		if err != nil {

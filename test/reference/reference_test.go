@@ -39,7 +39,7 @@ func TestReferenceIsOfThisCode(t *testing.T) {
 // speaking lists the folders whose code sets conditions, reasons, Events and states.
 func speaking() []string {
 	return []string{
-		"pkg/application", "pkg/reconcile", "pkg/status", "internal/agent", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
+		"pkg/application", "pkg/reconcile", "pkg/status", "internal/agent", "internal/agent/guard", "internal/agent/hub", "internal/agent/target", "internal/agent/telemetry",
 		"internal/habitat", "internal/hooks", "internal/right", "internal/discovery", "internal/certificates", "internal/webhook",
 	}
 }

@@ -43,6 +43,8 @@ func annotationNames() []ownName {
 	return append(userAnnotations(), []ownName{
 		{Key: application.HoldUntilAnnotation, On: onObject, Writer: byUser, Form: "a time as in RFC 3339", Default: "no hold",
 			Effect: "the same for one object, for as long as the agent's `--max-hold` allows, from when it was first seen"},
+		{Key: application.HeldByAnnotation, On: onApplication, Writer: byWebhook, Form: "the name of a user", Default: "no user holds it back",
+			Effect: "who set mode or hold"},
 		{Key: application.OwnerAnnotation, On: onObject, Writer: byAgent, Form: "`NAMESPACE/NAME GROUP/KIND/NAMESPACE/NAME`", Default: "belongs to no Application",
 			Effect: "proof: which Application this very object belongs to"},
 		{Key: application.OwnerUIDAnnotation, On: onObject, Writer: byAgent, Form: "a UID", Default: "belongs to no Application",
@@ -67,6 +69,8 @@ func userAnnotations() []ownName {
 			Effect: "drift is recorded and not reverted until then, and repaired automatically afterwards"},
 		{Key: application.HoldAnnotation, Values: []string{"deny"}, Default: "holds on objects count",
 			Effect: "holds on single objects do not count"},
+		{Key: application.GuardAnnotation, Values: []string{string(application.GuardWarn), string(application.GuardDeny), string(application.GuardOff)}, Default: string(application.GuardWarn),
+			Effect: "what the guard of the cluster does about a request whose changes the agent would revert: docs/guard.md"},
 		{Key: application.AdoptAnnotation, Values: []string{"true", "false"}, Default: "false",
 			Effect: "takes over objects that exist already and belong to no Application"},
 		{Key: application.DeletionPolicyAnnotation, Values: []string{string(application.Delete), string(application.Orphan)}, Default: "delete, but for adopted objects",

@@ -67,13 +67,18 @@ func NewResync(options ResyncOptions) (*Resync, error) {
 	return &Resync{options, selector, resyncGrace, make(chan struct{}, 1), make(chan struct{})}, err
 }
 
-// Run compares at once, and then in each interval, until the context ends.
+// Run compares at once, and then in each interval, until the context ends. It returns only
+// [resync.ErrRestored].
 func (h *Resync) Run(ctx context.Context) error {
-	if !h.confirm(ctx) {
-		return nil
+	if err := h.confirm(ctx); err != nil {
+		return err
 	}
 	for h.wait(ctx) {
-		if err := h.check(ctx, h.grace); err != nil && ctx.Err() == nil {
+		err := h.check(ctx, h.grace)
+		switch {
+		case errors.Is(err, resync.ErrRestored):
+			return err
+		case err != nil && ctx.Err() == nil:
 			h.options.Logger.Error(err, "The Applications could not be compared with what is known")
 		}
 	}
@@ -83,21 +88,23 @@ func (h *Resync) Run(ctx context.Context) error {
 // Confirmed is closed when the Applications were compared for the first time.
 func (h *Resync) Confirmed() <-chan struct{} { return h.confirmed }
 
-// confirm compares until that has succeeded once, and returns false if the context ends first.
+// confirm compares until that has succeeded once, or the context ends.
 // The replica that acted before this one relied on its own writes and on those of other
 // clusters.
-func (h *Resync) confirm(ctx context.Context) bool {
+func (h *Resync) confirm(ctx context.Context) error {
 	for {
 		err := h.check(ctx, 0)
-		if err == nil {
+		switch {
+		case err == nil:
 			close(h.confirmed)
-			return true
-		}
-		if ctx.Err() == nil {
+			return nil
+		case errors.Is(err, resync.ErrRestored):
+			return err
+		case ctx.Err() == nil:
 			h.options.Logger.Error(err, "Nothing is done before the Applications were compared with what is known")
 		}
 		if !pause(ctx, wait.Jitter(confirmPause, 1)) {
-			return false
+			return nil
 		}
 	}
 }
@@ -143,8 +150,8 @@ func (h *Resync) checkIn(ctx context.Context, namespace string, grace time.Durat
 		return err
 	}
 	missed := resync.Compare(listed, known)
-	if len(missed) == 0 {
-		return nil
+	if err := missed.CheckHistory(); err != nil || len(missed) == 0 {
+		return err
 	}
 	if grace > 0 {
 		if !pause(ctx, grace) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/resync"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -113,9 +114,7 @@ func TestConfirm(t *testing.T) {
 			return cached.List(ctx, into, options...)
 		},
 	})
-	if !h.confirm(t.Context()) {
-		t.Fatal("not confirmed")
-	}
+	kit.Must(t, h.confirm(t.Context()))
 	select {
 	case <-h.confirmed:
 	default:
@@ -133,8 +132,12 @@ func TestConfirm(t *testing.T) {
 	failures = 1
 	ending, end := context.WithCancel(t.Context())
 	end()
-	if h.confirm(ending) {
+	h.confirmed = make(chan struct{})
+	kit.Must(t, h.confirm(ending))
+	select {
+	case <-h.confirmed:
 		t.Error("confirmed at the end")
+	default:
 	}
 }
 
@@ -166,6 +169,34 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	kit.Must(t, err)
 	h.grace = 0
 	return h, notified
+}
+
+// A hub that has older versions than before was restored. No replica goes on, whether it acts already or
+// begins to.
+func TestHubResyncOfARestoredHub(t *testing.T) {
+	live, err := client.NewWithWatch(server, client.Options{})
+	kit.Must(t, err)
+	name := types.NamespacedName{Namespace: "default", Name: newName()}
+	create(t, live, name)
+	h, notified := newResync(t, live, live, name)
+	h.options.Cached = interceptor.NewClient(live, interceptor.Funcs{
+		List: func(ctx context.Context, cached client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			err := cached.List(ctx, into, options...)
+			for i := range into.(*corev1.ConfigMapList).Items {
+				into.(*corev1.ConfigMapList).Items[i].ResourceVersion = "999999999"
+			}
+			return err
+		},
+	})
+	if err := h.Run(t.Context()); !errors.Is(err, resync.ErrRestored) {
+		t.Errorf("begins: %v", err)
+	}
+	if err := h.check(t.Context(), time.Millisecond); !errors.Is(err, resync.ErrRestored) {
+		t.Errorf("later: %v", err)
+	}
+	if len(*notified) > 0 {
+		t.Errorf("notified: %v", *notified)
+	}
 }
 
 // frozen returns a client whose answers stay those of the present server.

@@ -82,10 +82,11 @@ func (r *Reporter) write(app *application.Application, outcome status.Outcome) {
 	r.target.Eventf(object, configMap, kind, reason, "Reconcile", "%s", note)
 }
 
-// isRoutine reports whether an outcome needs no action of a user.
+// isRoutine reports whether an outcome needs no action of a user. Any client that reaches the guard may have
+// reported that the glass is broken.
 func isRoutine(outcome status.Outcome) bool {
 	drift, _ := results(outcome)
-	return slices.Contains([]string{"reverted", "recreated", "observed", "held"}, drift)
+	return outcome.Action == status.GlassBroken || slices.Contains([]string{"reverted", "recreated", "observed", "held"}, drift)
 }
 
 // cut limits a text to the length that fits into the note of an Event.
@@ -96,7 +97,7 @@ func cut(text string) string { return application.Cut(text, application.NoteByte
 func eventType(action status.Action) string {
 	switch action {
 	case status.Reverted, status.Recreated, status.Detected, status.FoughtAbout, status.Conflicted, status.RepairFailed,
-		status.NotShutDown:
+		status.NotShutDown, status.HeldBack, status.GlassBroken:
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -20,6 +20,14 @@ type Handshakes struct{ working *turns }
 // NewHandshakes returns the turns of one server.
 func NewHandshakes() Handshakes { return Handshakes{newTurns(handshakesAtOnce)} }
 
+// Serve returns how a server of reviews sets up TLS with these turns.
+func (h Handshakes) Serve(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
+	return func(config *tls.Config) {
+		config.GetCertificate, config.GetConfigForClient = certificate, h.Begin
+		config.NextProtos = []string{"http/1.1"} // HTTP/2 buffers the bodies of requests before they are read
+	}
+}
+
 // Begin waits for the turn of the sender, before the first computation. It is the
 // GetConfigForClient of a server, and leaves the configuration unchanged.
 func (h Handshakes) Begin(hello *tls.ClientHelloInfo) (*tls.Config, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -79,9 +80,21 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer lane.working.give()
+	give := sync.OnceFunc(lane.working.give)
+	defer give()
+	r = r.WithContext(context.WithValue(r.Context(), turnKey{}, give))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.next.ServeHTTP(w, r)
+}
+
+type turnKey struct{}
+
+// GiveBack ends the turn of the review that is answered in this context. From now on, the answer only
+// waits for other servers.
+func GiveBack(ctx context.Context) {
+	if give, ok := ctx.Value(turnKey{}).(func()); ok {
+		give()
+	}
 }
 
 func (l *lanes) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,4 +125,51 @@ func TestLanesCutOff(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
 		t.Errorf("the answer is %q, %v", answer, err)
 	}
+}
+
+// An answer that only waits for others does not keep the next review waiting. It gives back one turn.
+func TestGiveBack(t *testing.T) {
+	t.Parallel()
+	const many = 2 * usualAtOnce
+	var arrived atomic.Int32
+	var mu sync.Mutex
+	working, most := 0, 0
+	all := make(chan struct{})
+	server := serveLanes(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Waits") != "" {
+			GiveBack(r.Context())
+			GiveBack(r.Context())
+			if arrived.Add(1) == many {
+				close(all)
+			}
+			<-all
+			return
+		}
+		mu.Lock()
+		working++
+		most = max(most, working)
+		mu.Unlock()
+		<-time.After(10 * time.Millisecond)
+		mu.Lock()
+		working--
+		mu.Unlock()
+	})
+	sendAll := func(waits string) {
+		var group sync.WaitGroup
+		for range many {
+			group.Go(func() {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+				check.Must(t, err)
+				request.Header.Set("Waits", waits)
+				response, err := server.Client().Do(request)
+				check.Must(t, err)
+				check.Must(t, response.Body.Close())
+			})
+		}
+		group.Wait()
+	}
+	sendAll("yes") // all of them at once, or the test hangs
+	sendAll("")
+	check.Equal(t, "reviews in work", usualAtOnce, most)
+	GiveBack(t.Context()) // there is no turn
 }

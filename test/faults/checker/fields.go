@@ -84,6 +84,9 @@ func (j *judge) losesNoEdit() {
 			if _, byAgent := agentOf(turn.User.Username); !byAgent || turn.before == nil || !owned {
 				continue
 			}
+			if basis := basisOf(turn.Request); basis != "" && basis != text(turn.before, "metadata", "resourceVersion") {
+				continue // an API server that was killed had another write, whose audit event is lost
+			}
 			for _, path := range changes(turn.before, turn.after, "") {
 				if !isKept(path) && !j.isSaid(owner, whatIs(turn.after), path, turn.Request) {
 					j.report("I6", owner, "%s has not asked to change %s: %s", owner, path, turn.Request)
@@ -91,6 +94,19 @@ func (j *judge) losesNoEdit() {
 			}
 		}
 	}
+}
+
+// basisOf returns the version that an accepted JSON Patch was made for, empty if the request has none.
+func basisOf(r *Request) string {
+	var operations []struct {
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	if json.Unmarshal(r.Body, &operations) == nil && len(operations) > 0 && operations[0].Path == "/metadata/resourceVersion" {
+		version, _ := operations[0].Value.(string)
+		return version
+	}
+	return ""
 }
 
 // isKept reports whether a path is managed by the API server, or is one of our marks.

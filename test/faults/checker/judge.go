@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -114,10 +116,29 @@ func (j *judge) isReached() {
 		r := &j.Requests[i]
 		name, known := j.owners[keyOf(r)]
 		from, settled := j.Settled[name]
-		if _, byAgent := agentOf(r.User.Username); byAgent && known && settled && isWork(r) && r.IsAccepted() && r.Received.After(from) && r.Received.Before(j.Until) {
+		if _, byAgent := agentOf(r.User.Username); byAgent && known && settled && isWork(r) && r.IsAccepted() && r.Received.After(from) && r.Received.Before(j.Until) && !j.forgetsRival(name, r) {
 			j.report("I1", name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
 		}
 	}
+}
+
+// forgetsRival reports whether a write changes what the status says about a rival. The agent
+// forgets a rival ten minutes after the last repair, and has to say so.
+func (j *judge) forgetsRival(name types.NamespacedName, r *Request) bool {
+	versions := j.world.apps[name]
+	at := slices.IndexFunc(versions, func(v *version) bool { return v.turn.Request == r })
+	if at < 1 {
+		return false
+	}
+	before, after := contention(versions[at-1]), contention(versions[at])
+	return before.Status == metav1.ConditionTrue && (after.Status != before.Status || after.Message != before.Message)
+}
+
+func contention(v *version) metav1.Condition {
+	if found := meta.FindStatusCondition(v.app.Status.Conditions, application.ContendedCondition); found != nil {
+		return *found
+	}
+	return metav1.Condition{}
 }
 
 // missing returns what is wrong with the objects of an Application, except those that

@@ -93,6 +93,13 @@ func (c *tape) remove(by string, o object) {
 	c.request(by, "delete", o, object{"kind": "Status", "details": object{"uid": uid}}, 200)
 }
 
+// basis changes an object as the agent, by a JSON Patch for a version.
+func (c *tape) basis(version int, o object) {
+	c.write(agent, o)
+	patch := []any{object{"op": "replace", "path": "/metadata/resourceVersion", "value": fmt.Sprint(version)}}
+	c.Requests[len(c.Requests)-1].Body = kit.JSON(c.t, patch)
+}
+
 // app returns an Application with these objects, changed by set.
 func app(name types.NamespacedName, set func(o object), objects ...object) object {
 	var documents []string
@@ -111,14 +118,17 @@ func app(name types.NamespacedName, set func(o object), objects ...object) objec
 }
 
 // says returns a change to a status that is reconciled, or not.
-func says(reconciled bool) func(object) {
+func says(reconciled bool) func(object) { return saysAll(reconciled, false) }
+
+// saysContended returns a change to a status that is reconciled, and contended or not.
+func saysContended(contended bool) func(object) { return saysAll(true, contended) }
+
+func saysAll(reconciled, contended bool) func(object) {
+	status := map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}
 	return func(o object) {
-		status := metav1.ConditionFalse
-		if reconciled {
-			status = metav1.ConditionTrue
-		}
 		fields(o, "data")[application.StatusKey] = encoded(application.Status{ObservedSpec: digestOf(o), Conditions: []metav1.Condition{
-			{Type: application.ReconciledCondition, Status: status}, {Type: application.ReadyCondition, Status: status},
+			{Type: application.ReconciledCondition, Status: status[reconciled]}, {Type: application.ReadyCondition, Status: status[reconciled]},
+			{Type: application.ContendedCondition, Status: status[contended]},
 		}})
 	}
 }
@@ -249,6 +259,24 @@ func TestJudge(t *testing.T) {
 			c.write(agent, app(web, says(true), service(80)))
 		}},
 
+		{why: "its rival is forgotten", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.write(agent, app(web, saysContended(true), service(80)))
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysContended(false), service(80)))
+		}},
+		{why: "it has a rival, and is written without a reason", want: "I1", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.write(agent, app(web, saysContended(true), service(80)))
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysContended(true), service(80)))
+		}},
+		{why: "a rival is found although nothing is repaired", want: "I1", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysContended(true), service(80)))
+		}},
+
 		{why: "an object outlives its Application", want: "I2", settled: []types.NamespacedName{web}, history: func(c *tape) {
 			running(c)
 			c.remove(user, app(web, nil))
@@ -350,6 +378,17 @@ func TestJudge(t *testing.T) {
 			running(c)
 			c.write(user, c.sticky(service(81)))
 			c.write(agent, c.marked(web, service(80), "demo"))
+		}},
+		{why: "an edit is undone for the version before", want: "I6", history: func(c *tape) {
+			running(c)
+			c.write(user, c.sticky(service(81)))
+			c.basis(c.version, c.marked(web, service(80), "demo"))
+		}},
+		{why: "the audit log lacks the write before", history: func(c *tape) {
+			running(c)
+			c.write(user, c.sticky(service(81)))
+			c.version++
+			c.basis(c.version, c.marked(web, service(80), "demo"))
 		}},
 		{why: "and it survives", history: func(c *tape) {
 			running(c)

@@ -149,6 +149,28 @@ func TestHandOn(t *testing.T) {
 	}
 }
 
+// Requests go to two API servers in turns, and both get the same ones.
+func TestShare(t *testing.T) {
+	p, first, client, address := begin(t)
+	other := &backend{}
+	other.Server = httptest.NewTLSServer(other) // with the same certificate
+	t.Cleanup(other.Close)
+	kit.Must(t, p.Share(other.URL))
+	for range 4 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/pods", http.NoBody)
+		kit.Must(t, err)
+		response, err := client.Do(request)
+		kit.Must(t, err)
+		kit.Must(t, response.Body.Close())
+	}
+	if len(first.log()) != 2 || len(other.log()) != 2 {
+		t.Errorf("the two API servers got %d and %d of 4 requests", len(first.log()), len(other.log()))
+	}
+	if p.Share("://") == nil {
+		t.Error("an address that is none is accepted")
+	}
+}
+
 func TestFaults(t *testing.T) {
 	const path = "/api/v1/namespaces/demo/services/web"
 	cases := []struct {

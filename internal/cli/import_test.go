@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krake-observer/krake-observer/internal/compose"
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// applied was changed by others after kubectl has applied it.
+const applied = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: demo
+  labels: {team: shop}
+  annotations:
+    deployment.kubernetes.io/revision: "2"
+    kubectl.kubernetes.io/last-applied-configuration: |
+      {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {}, "labels": {"team": "shop", "krake.dev/x": "y"}, "name": "web", "namespace": "demo"},
+       "spec": {"paused": true, "replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
+       "spec": {"containers": [{"name": "gone", "image": "gone:1"}, {"name": "web", "image": "web:1", "resources": {}}], "volumes": [{"name": "data", "emptyDir": {}}]}}}}
+  managedFields:
+  - manager: kubectl-client-side-apply
+    operation: Update
+    fieldsType: FieldsV1
+    fieldsV1:
+      f:metadata: {"f:labels": {"f:team": {}}}
+      f:spec:
+        f:selector: {}
+        f:template: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:resources": {}}}, "f:volumes": {'k:{"name":"data"}': {".": {}, "f:emptyDir": {}, "f:name": {}}}}}
+  - manager: kubectl-set
+    operation: Update
+    fieldsType: FieldsV1
+    fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: proxy, image: "proxy:1"}, {name: web, image: "web:2", resources: {}}]
+      volumes: [{name: data, emptyDir: {}}]
+`
+
+// song is of a kind whose lists are found by their places, as far as the command knows.
+const song = `
+apiVersion: example.org/v1
+kind: Song
+metadata:
+  name: web
+  annotations: {note: mine, restarted: now}
+  managedFields:
+  - {manager: kubectl, operation: Apply, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:annotations: {f:note: {}}}, f:spec: {f:key: {}, f:tempo: {}, f:parts: {'k:{"name":"b"}': {f:name: {}, f:beats: {}}}}}}
+  - {manager: other, operation: Update, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:annotations: {f:restarted: {}}}, f:spec: {f:loud: {}, f:limits: {f:beats: {}}, f:parts: {'k:{"name":"a"}': {f:name: {}}}}}}
+spec: {key: c, tempo: 90, loud: true, limits: {beats: 9}, parts: [{name: a}, {name: b, beats: 4}]}
+`
+
+// The manifest has what the author has set, with the values of today. A plain value that others have
+// set stays in the manifest, and is not observed.
+func TestImportOf(t *testing.T) {
+	for _, c := range []struct{ why, live, resource, proposed string }{
+		{"it was applied, and others have changed it", applied, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: shop
+  name: web
+spec:
+  replicas: 3
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - image: proxy:1
+        name: proxy
+      - image: web:2
+        name: web
+        resources: {}
+      volumes:
+      - emptyDir: {}
+        name: data
+`, "kubectl-set writes it: spec.template.spec.containers[1].image"},
+		{"it was created, and others have changed it", scaled, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: shop
+  name: web
+spec:
+  replicas: 5
+  selector:
+    matchLabels:
+      app: web
+  strategy:
+    type: Recreate
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - env:
+        - name: PASSWORD
+          value: hunter2
+        image: nginx:2
+        name: web
+`, "kubectl-edit writes it: spec.template.spec.containers[0].image"},
+		{"what the API server fills in is in neither", strings.Replace(createdBy, "OPERATION", "Update", 1), `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels:
+    team: shop
+  name: web
+spec:
+  strategy:
+    rollingUpdate:
+      maxSurge: 5
+  template:
+    spec:
+      containers:
+      - image: web:1
+        imagePullPolicy: Always
+        name: web
+        resources: {}
+`, "the API server fills it in if no client sets it: spec.replicas"},
+		{"elements that are found by their places keep them", song, `
+apiVersion: example.org/v1
+kind: Song
+metadata:
+  annotations:
+    note: mine
+  name: web
+spec:
+  key: c
+  loud: true
+  parts:
+  - name: a
+  - beats: 4
+    name: b
+  tempo: 90
+`, "other writes it: spec.loud, spec.parts[0], metadata.annotations.restarted, spec.limits"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			live := parsed(t, c.live)
+			resource, proposed, err := importOf(live, defaulting(t))
+			check.Must(t, err)
+			text, err := textOf(resource)
+			check.Must(t, err)
+			check.Equal(t, "manifest", strings.TrimPrefix(c.resource, "\n"), text)
+			says, err := proposed.text()
+			check.Must(t, err)
+			if !strings.Contains(says, c.proposed) {
+				t.Errorf("observer schema:\n%swant %s", says, c.proposed)
+			}
+			if err := changes(t, live, text, says); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// changes returns what the agent would change in a live object, by the test of the command.
+func changes(t *testing.T, live map[string]any, resource, observerSchema string) error {
+	t.Helper()
+	object := found{Unstructured: &unstructured.Unstructured{Object: live}}
+	c := creation{name: "web", namespace: "demo", imported: []found{object}}
+	app := c.application("web", []compose.Part{{Object: compose.Object{ID: object.id(), Text: []byte(resource)}, Schema: []byte(observerSchema)}})
+	return c.changesNothing(app)
+}
+
+// An Application that would change an object is not created.
+func TestImportChangesNothing(t *testing.T) {
+	live := parsed(t, service)
+	check.Must(t, changes(t, live, service, ""))
+	err := changes(t, live, strings.Replace(service, "80", "81", 1), "")
+	check.Fails(t, "another port", err, "service/web: spec.ports differs from the manifest")
+}
+
+// Some objects are kept by others.
+func TestExclusion(t *testing.T) {
+	marked := markedAs("web", "1", parsed(t, service))
+	for why, c := range map[string]struct {
+		live map[string]any
+		want string
+	}{
+		"no other keeps it":   {parsed(t, service), ""},
+		"of an Application":   {marked, "it belongs to the Application demo/web"},
+		"it is on its way":    {parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web, deletionTimestamp: "2026-01-02T03:04:05Z"}}`), "it is being deleted"},
+		"a controller has it": {parsed(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, ownerReferences: [{kind: ReplicaSet, name: web, uid: "1", apiVersion: apps/v1, controller: true}]}}`), "a controller has created it"},
+		"another owner":       {parsed(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, ownerReferences: [{kind: ReplicaSet, name: web, uid: "1", apiVersion: apps/v1}]}}`), ""},
+		"an Application":      {parsed(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, annotations: {krake.dev/application: v1}}}`), "it is an Application"},
+	} {
+		check.Equal(t, why, c.want, (found{Unstructured: &unstructured.Unstructured{Object: c.live}}).exclusion())
+	}
+	_, _, err := importOf(parsed(t, strings.ReplaceAll(strings.Replace(createdBy, "OPERATION", "Update", 1), "kubectl-create", "kube-controller-manager")), nil)
+	check.Fails(t, "of the control plane", err, "the control plane has created it")
+}
+
+// What others have taken apart is taken over as a whole, so that the object can be created again.
+func TestAsLive(t *testing.T) {
+	for _, c := range []struct{ why, kind, applied, live, want string }{
+		{"arguments, one of which was added", "apps/v1 Deployment",
+			`{template: {spec: {containers: [{name: web, args: [serve, --port=80]}]}}}`,
+			`{template: {spec: {containers: [{name: proxy}, {name: web, args: [--debug, serve, --port=80], tty: true}]}}}`,
+			`{template: {spec: {containers: [{name: web, args: [--debug, serve, --port=80]}]}}}`},
+		{"a port with another number", "v1 Service",
+			`{ports: [{port: 80}, {port: 443}], type: ClusterIP}`,
+			`{ports: [{port: 443, protocol: TCP}, {port: 81, protocol: TCP}], type: ClusterIP, clusterIP: 10.0.0.1}`,
+			`{ports: [{port: 443, protocol: TCP}, {port: 81, protocol: TCP}], type: ClusterIP}`},
+		{"a rule whose peers are gone", "networking.k8s.io/v1 NetworkPolicy",
+			`{ingress: [{from: [{podSelector: {matchLabels: {a: b}}}]}]}`, `{ingress: [{ports: [{port: 80}]}]}`, `{ingress: [{ports: [{port: 80}]}]}`},
+		{"a rule before another", "networking.k8s.io/v1 NetworkPolicy",
+			`{ingress: [{from: [{podSelector: {matchLabels: {a: b}}}]}]}`, `{ingress: [{ports: [{port: 80}]}, {from: [{podSelector: {matchLabels: {a: b}}}]}]}`,
+			`{ingress: [{ports: [{port: 80}]}, {from: [{podSelector: {matchLabels: {a: b}}}]}]}`},
+		{"another source of a volume", "v1 Pod",
+			`{volumes: [{name: data, emptyDir: {medium: Memory}}]}`, `{volumes: [{name: data, persistentVolumeClaim: {claimName: web}}]}`,
+			`{volumes: [{name: data, persistentVolumeClaim: {claimName: web}}]}`},
+		{"a zero that the server drops", "v1 Pod",
+			`{hostNetwork: false, containers: [{name: web, tty: false, image: "web:1"}]}`, `{containers: [{name: web, image: "web:2", terminationMessagePath: /x}], dnsPolicy: Default}`,
+			`{containers: [{name: web, image: "web:2"}]}`},
+	} {
+		version, kind, _ := strings.Cut(c.kind, " ")
+		object := func(spec string) map[string]any {
+			return parsed(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web, finalizers: [a/b], labels: {a: b}}, spec: %s, status: {x: y}}", version, kind, spec))
+		}
+		id, err := manifest.Identify(object("{}"))
+		check.Must(t, err)
+		want := object(c.want)
+		want["metadata"] = map[string]any{"name": "web", "labels": map[string]any{"a": "b"}}
+		delete(want, "status")
+		check.Equal(t, c.why, want, asLive(object(c.applied), object(c.live), apitypes.BuiltIn().Of(id)))
+	}
+}
+
+// A record of kubectl that is about another object, or about another version of the kind, does not count.
+func TestImportOfACopiedRecord(t *testing.T) {
+	const live = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: web
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"apiVersion": "VERSION", "kind": "ConfigMap", "metadata": {"name": "NAME"}, "data": {"a": "b"}}'}
+  managedFields: [{manager: kubectl-create, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:data: {f:a: {}, f:c: {}}}}]
+data: {a: b, c: d}
+`
+	for _, c := range []struct {
+		version, name string
+		want          map[string]any
+	}{
+		{"v1", "web", map[string]any{"a": "b"}},
+		{"v1", "other", map[string]any{"a": "b", "c": "d"}},
+		{"v2", "web", map[string]any{"a": "b", "c": "d"}},
+	} {
+		resource, _, err := importOf(parsed(t, strings.NewReplacer("VERSION", c.version, "NAME", c.name).Replace(live)), nil)
+		check.Must(t, err)
+		check.Equal(t, c.version+" "+c.name, map[string]any{"name": "web"}, resource["metadata"].(map[string]any))
+		check.Equal(t, c.version+" "+c.name, c.want, resource["data"].(map[string]any))
+	}
+	err := changes(t, parsed(t, service), strings.Replace(service, "name: web", "name: other", 1), "")
+	check.Fails(t, "another object", err, "v1 Service other is none of the imported objects")
+}
+
+// The volume that a claim got is not in its manifest: there is another one when it is created again.
+func TestImportOfAClaim(t *testing.T) {
+	resource, _, err := importOf(parsed(t, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+  managedFields:
+  - {manager: helm, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:accessModes: {}, f:storageClassName: {}}}}
+  - {manager: kube-controller-manager, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:volumeName: {}}}}
+spec: {accessModes: [ReadWriteOnce], storageClassName: fast, volumeName: pvc-123}
+`), nil)
+	check.Must(t, err)
+	check.Equal(t, "spec", map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast"}, resource["spec"].(map[string]any))
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/internal/lens"
+	"github.com/krake-observer/krake-observer/internal/ui"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// Application implements [ui.Source].
+func (s *uiSource) Application(ctx context.Context, name types.NamespacedName) (ui.Application, error) {
+	i, err := s.getIn(ctx, name.Namespace, name.Name)
+	if err = errors.Join(err, i.err); err != nil {
+		return ui.Application{}, err
+	}
+	i.holds = s.holdsOf(ctx, i)
+	d := description{item: i, beats: s.heartbeatsOr(ctx, []item{i}), now: s.now()}
+	page := ui.Application{About: uiTable(section{title: "About", rows: d.about()}), Objects: d.uiObjects(), Bars: d.bars()}
+	page.NamespacedName = name
+	page.Tables = append(page.Tables, d.uiConditions())
+	for _, more := range []section{d.services(), d.leaving()} {
+		page.Tables = append(page.Tables, uiTable(more))
+	}
+	for _, drift := range i.app.Status.Drifts {
+		page.Drifts = append(page.Drifts, uiDriftOf(drift, name.Namespace))
+	}
+	return page, nil
+}
+
+func uiTable(s section) ui.Table {
+	table := ui.Table{Title: s.title}
+	for _, c := range s.header {
+		table.Header = append(table.Header, titled(c.text))
+	}
+	for _, row := range s.rows {
+		var cells []ui.Cell
+		for _, c := range row {
+			shown := uiCell(c)
+			shown.Text = strings.TrimSuffix(shown.Text, ":")
+			cells = append(cells, shown)
+		}
+		table.Rows = append(table.Rows, cells)
+	}
+	return table
+}
+
+// titled returns "Type" for "TYPE".
+func titled(name string) string { return name[:1] + strings.ToLower(name[1:]) }
+
+// uiConditions are the conditions with their meanings and the way out.
+func (d description) uiConditions() ui.Table {
+	table := uiTable(d.conditions())
+	table.Header = append(table.Header, "Meaning and way out")
+	for i, c := range d.app.Status.Conditions {
+		if reason, ok := status.Of(c.Reason); ok {
+			text := strings.TrimSuffix(reason.Meaning+": "+reason.Remedy, ": ")
+			table.Rows[i] = append(table.Rows[i], ui.Cell{Text: text, Tone: ui.Plain})
+		}
+	}
+	return table
+}
+
+// uiObjects are the objects that the Application wants, with links, and those that it still holds.
+func (d description) uiObjects() []ui.ObjectRow {
+	var rows []ui.ObjectRow
+	add := func(id manifest.ID) {
+		object, _ := d.app.Status.Object(id)
+		reason := object.Reason
+		if slices.Contains(d.app.Adopted, id) {
+			reason = strings.TrimPrefix(reason+", adopted", ", ")
+		}
+		row := ui.ObjectRow{
+			Ref: ui.Ref{Application: nameOf(d.item), Object: id}, Title: objectText(id, d.stored.Namespace),
+			Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(cell{reason, reasonColour(object.Reason)}),
+			Message: ui.Cell{Text: d.objectMessage(object), Tone: ui.Plain},
+		}
+		rows = append(rows, row)
+	}
+	expected, err := expect(d.app)
+	if err != nil { // the conditions say why
+		for _, id := range d.app.Inventory {
+			add(id)
+		}
+		return rows
+	}
+	for _, e := range expected {
+		add(lens.Placed(d.app, e.ID))
+	}
+	for _, id := range leaving(d.app, expected) {
+		add(id)
+	}
+	return rows
+}
+
+// bars are the holds and fights of the status.
+func (d description) bars() []ui.Bar {
+	var bars []ui.Bar
+	for _, object := range d.app.Status.Objects {
+		lane := objectText(object.ID, d.stored.Namespace)
+		if object.Hold != nil {
+			bars = append(bars, ui.Bar{
+				Lane: lane, Kind: "hold", From: object.Hold.Since.Time, To: object.Hold.Until.Time,
+				Summary: "held until " + timeOf(object.Hold.Until.Time),
+			})
+		}
+		if object.Reason == status.Contended {
+			bars = append(bars, ui.Bar{Lane: lane, Kind: "fight", From: d.contendedSince(), Summary: "fight: " + oneLine(object.Message)})
+		}
+	}
+	return bars
+}
+
+func (d description) contendedSince() time.Time {
+	for _, c := range d.app.Status.Conditions {
+		if c.Type == application.ContendedCondition && c.Status == metav1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return d.now
+}
+
+// uiDriftOf returns a record of the history with all that is known of it.
+func uiDriftOf(drift application.Drift, home string) ui.Drift {
+	shown := ui.Drift{Lane: objectText(drift.Object, home), Seen: drift.Seen.Time, Summary: driftSummary(drift, home)}
+	record := [][2]string{{"Object", drift.Object.String()}, {"Seen", timeOf(drift.Seen.Time)}}
+	for _, field := range drift.Fields {
+		record = append(record, [2]string{"Field", fmt.Sprintf("%s: desired %s, found %s", field.Path, lens.PlainText(field.Want), lens.PlainText(field.Have))})
+	}
+	record = append(record, [2]string{"By", byWhom(drift)}, [2]string{"Operation", cmp.Or(drift.Operation, none)})
+	if drift.Changed != nil {
+		record = append(record, [2]string{"Changed", timeOf(drift.Changed.Time)})
+	}
+	record = append(record, [2]string{"Repaired", repairedCell(drift).text}, [2]string{"Count", fmt.Sprint(max(drift.Count, 1))})
+	shown.Record = record
+	if drift.Repaired != "" {
+		shown.Repaired = drift.Seen.Time
+		if drift.After != nil {
+			shown.Repaired = drift.Seen.Add(drift.After.Duration)
+		}
+	}
+	return shown
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/internal/lens"
+	"github.com/krake-observer/krake-observer/internal/ui"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+func toggled(t *testing.T, paths ...string) []lens.Toggle {
+	t.Helper()
+	var toggles []lens.Toggle
+	for _, text := range paths {
+		path, err := parsePath(text)
+		check.Must(t, err)
+		toggles = append(toggles, lens.Toggle{Place: path})
+	}
+	return toggles
+}
+
+// commented is an observer schema of two objects, as a user writes it.
+const commented = `# of the Service
+apiVersion: v1
+kind: Service
+metadata: {name: web}   # this one
+spec:
+  type:   null # as it is
+---   # and
+
+# of the Deployment
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: web}
+spec: {replicas: null}
+`
+
+// The schemas of other objects stay as they are written, with their comments.
+func TestSchemaAfterKeepsOthers(t *testing.T) {
+	ofService, ofDeployment, _ := strings.Cut(commented, "---   # and\n")
+	for _, c := range []struct {
+		why, schema string
+		object      manifest.ID
+		paths       []string
+		want        string
+	}{
+		{
+			"there is none: the default one is edited", "", idOf("Service", "web"), []string{"spec.type"},
+			"apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - port: null\n" +
+				"  - observer_schema_list_max_length: 1\n    observer_schema_list_min_length: 1\n",
+		},
+		{
+			"that of the first object", commented, idOf("Service", "web"), []string{"spec.clusterIP"},
+			"apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  clusterIP: null\n  type: null\n---\n" + ofDeployment,
+		},
+		{
+			"that of the second object", commented, idOf("Deployment", "web"), []string{"spec.replicas", "spec.paused"},
+			ofService + "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  paused: null\n",
+		},
+		{
+			"that of the other object only", ofService, idOf("Deployment", "web"), []string{"spec.template", "spec.selector", "metadata.labels"},
+			ofService + "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: null\n",
+		},
+		{"nothing is toggled", ofService, idOf("Service", "web"), nil, "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  type: null\n"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			app := admittedOf(t, service+"---"+deployment, c.schema)
+			got, err := schemaAfter(app, expectedOf(t, app), c.object, toggled(t, c.paths...))
+			check.Must(t, err)
+			check.Equal(t, "schema", c.want, got)
+			prepared(t, service+"---"+deployment, got) // the webhook accepts it
+			again, err := schemaAfter(app, expectedOf(t, app), c.object, toggled(t, c.paths...))
+			check.Must(t, err)
+			check.Equal(t, "the same again: it changes no state", got, again)
+		})
+	}
+}
+
+func TestSchemaAfterRefusesWhatItCannotKeep(t *testing.T) {
+	list := "- {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null}}\n"
+	app := admittedOf(t, service+"---"+deployment, list)
+	_, err := schemaAfter(app, expectedOf(t, app), idOf("Service", "web"), toggled(t, "spec.type"))
+	check.Fails(t, "a List", err, "the observer schemas are in one YAML list: write them as documents, with --- between them")
+	// The List stays, if it has not the schema of the object.
+	got, err := schemaAfter(app, expectedOf(t, app), idOf("Deployment", "web"), toggled(t, "spec.replicas"))
+	check.Must(t, err)
+	check.Equal(t, "List", list, got[:min(len(list), len(got))])
+	_, err = schemaAfter(app, expectedOf(t, app), idOf("Service", "other"), nil)
+	check.Fails(t, "an object that is not wanted", err, "the Application demo/web does not want v1 Service demo/other")
+}
+
+// No text of the schema ends the command before its end, and the shell reads nothing of it.
+func TestPatchCommandIsOneCommand(t *testing.T) {
+	for _, text := range []string{"kind: Service\n", "# EOF\n", "EOF\n", "a: |\n  EOF\nEOF_\n", "EOF__EOF_ EOF", "$(rm -r /) `x` '\n' \\\n", "", "a: \"\u202e\x00\""} {
+		command := patchCommand(created("web"), text, "")
+		first, rest, _ := strings.Cut(command, "\n")
+		head, end, ok := strings.Cut(first, " <<'")
+		check.Equal(t, "command", "kubectl patch configmap web --namespace demo --type merge --patch-file /dev/stdin", head)
+		end = strings.TrimSuffix(end, "'")
+		lines := strings.Split(rest, "\n")
+		at := slices.Index(lines, end)
+		check.Equal(t, fmt.Sprintf("%q: the end is that of the document %v", text, ok), len(lines)-2, at)
+		var patch struct{ Data map[string]string }
+		check.Must(t, yaml.Unmarshal([]byte(strings.Join(lines[:max(at, 0)], "\n")+"\n"), &patch))
+		check.Equal(t, "what it sets", map[string]string{application.ObserverSchemaKey: text}, patch.Data)
+	}
+}
+
+func TestDriftSummary(t *testing.T) {
+	changed := rescaled(time.Minute, 3)
+	check.Equal(t, "reverted", "Deployment/web: spec.replicas: 2 -> 5, by kubectl-scale (scale), reverted in 12ms", driftSummary(changed, "demo"))
+	changed.Repaired = ""
+	check.Equal(t, "open", "Deployment/web: spec.replicas: 2 -> 5, by kubectl-scale (scale), not repaired", driftSummary(changed, "demo"))
+	gone := application.Drift{Object: idOf("Service", "web"), Repaired: "Recreated"}
+	check.Equal(t, "gone", "Service/web: (the object itself was gone), by unknown, recreated", driftSummary(gone, "demo"))
+	changed.Manager, changed.Fields = "a\u202e\x1b[2J\nb", []application.DriftedField{{Path: "data.x", Have: "1\n2\t3\x00"}}
+	if got := driftSummary(changed, "demo"); strings.ContainsAny(got, "\n\t\x00\x1b\u202e") {
+		t.Errorf("it is not one line of visible characters: %q", got)
+	}
+}
+
+// uiPage is a page's view of the Applications, at a time that a test sets.
+type uiPage struct {
+	uiRows
+
+	now  time.Time
+	told []ui.Change
+}
+
+func newUIPage(t *testing.T) *uiPage {
+	t.Helper()
+	e, _, _ := newHub(t).environment()
+	f := &uiPage{now: noon}
+	e.now = func() time.Time { return f.now }
+	f.uiRows = uiRows{source: newUISource(e, scope{}), rows: map[types.NamespacedName]*uiRow{}, changed: func(c ui.Change) { f.told = append(f.told, c) }}
+	return f
+}
+
+// last returns the change that was told last, and fails if it is not the only new one.
+func (f *uiPage) last(t *testing.T) ui.Change {
+	t.Helper()
+	if len(f.told) != 1 {
+		t.Fatalf("%d changes were told: %+v", len(f.told), f.told)
+	}
+	last := f.told[0]
+	f.told = nil
+	return last
+}
+
+func (f *uiPage) beat(t *testing.T, ago time.Duration) {
+	t.Helper()
+	h := newHub(t)
+	h.beat(application.LocalCluster, ago)
+	f.beats = heartbeats{read: true, leases: map[string]coordinationv1.LeaseSpec{h.leases[0].Name: h.leases[0].Spec}}
+}
+
+func TestRowsFollowTheApplications(t *testing.T) {
+	f := newUIPage(t)
+	f.take(change{listed: true, items: []item{itemOf(webApp(t)), itemOf(heldApp(t))}})
+	all := f.last(t)
+	check.Equal(t, "listed", true, all.Listed)
+	check.Equal(t, "rows", 2, len(all.Rows))
+	web := all.Rows[0]
+	check.Equal(t, "web", []string{"web", "RUNNING", "True", "4", "local"}, []string{web.Name, web.State.Text, web.Ready.Text, web.Drifts.Text, web.Cluster})
+	held := all.Rows[1]
+	check.Equal(t, "held", []string{"held", "RUNNING", "False", "1 (1 open)"}, []string{held.Name, held.State.Text, held.Ready.Text, held.Drifts.Text})
+	// Only what was repaired is a repair.
+	var repairs []string
+	for _, repair := range all.Repairs {
+		repairs = append(repairs, repair.Name+" "+noon.Sub(repair.At).String())
+	}
+	check.Equal(t, "repairs", []string{"web 5m0s", "web 2h0m0s"}, repairs)
+	f.take(change{gone: true, items: []item{itemOf(webApp(t))}})
+	check.Equal(t, "gone", []types.NamespacedName{{Namespace: "demo", Name: "web"}}, f.last(t).Gone)
+	f.now = noon.Add(24 * time.Hour)
+	f.look()
+	check.Equal(t, "what is gone does not change", 1, len(f.last(t).Rows))
+	f.take(change{listed: true})
+	f.last(t)
+	f.look()
+	check.Empty(t, "changes", f.told)
+}
+
+// No event reports the silence of an agent: the rows change with the time.
+func TestSilenceOfAnAgentChangesTheRows(t *testing.T) {
+	f := newUIPage(t)
+	f.beat(t, 0)
+	f.take(change{listed: true, items: []item{itemOf(webApp(t)), itemOf(created("raw"))}})
+	f.last(t)
+	f.look()
+	check.Empty(t, "changes while it is heard", f.told)
+	f.now = noon.Add(41 * time.Second)
+	f.look()
+	told := f.last(t)
+	check.Equal(t, "it is no list", false, told.Listed)
+	check.Equal(t, "rows: no agent sees one that was not admitted", 1, len(told.Rows))
+	row := told.Rows[0]
+	check.Equal(t, "row", []string{"web", "AgentUnreachable", "Unknown"}, []string{row.Name, row.State.Text, row.Ready.Text})
+	if row.State.Tone != ui.Bad || !strings.Contains(row.Message, "was heard at") {
+		t.Errorf("%+v", row)
+	}
+	f.look()
+	check.Empty(t, "changes while it is silent", f.told)
+	f.beat(t, -41*time.Second)
+	f.look()
+	check.Equal(t, "state after it is heard again", "RUNNING", f.last(t).Rows[0].State.Text)
+}
+
+func TestHoursCountDrifts(t *testing.T) {
+	f := newUIPage(t)
+	app := recorded(t, admitted(t, created("web")), func(app *application.Application) {
+		for _, ago := range []time.Duration{-time.Minute, 0, 59 * time.Minute, time.Hour, 23*time.Hour + 59*time.Minute, 24 * time.Hour, 1000 * time.Hour} {
+			app.Status.Drifts = append(app.Status.Drifts, rescaled(ago, 2))
+		}
+	})
+	f.take(change{listed: true, items: []item{itemOf(app)}})
+	hours := f.last(t).Rows[0].Hours
+	check.Equal(t, "hours", [24]int{0: 2, 22: 2, 23: 6}, hours)
+	f.now = noon.Add(time.Hour)
+	f.look()
+	check.Equal(t, "hours an hour later", [24]int{21: 2, 22: 4, 23: 2}, f.last(t).Rows[0].Hours)
+}
+
+// The page says why it is not up to date.
+func TestFollowFailsWithTheReason(t *testing.T) {
+	for range 100 { // two parts of it end at the same time
+		h := newHub(t)
+		h.refuse("configmaps", apierrors.NewForbidden(apischema.GroupResource{Resource: "configmaps"}, "", nil))
+		h.refuse("leases", apierrors.NewForbidden(apischema.GroupResource{Resource: "leases"}, "", nil))
+		e, _, _ := h.environment()
+		err := newUISource(e, scope{}).Follow(t.Context(), func(ui.Change) {})
+		if check.Fails(t, "follow", err, "watch the Applications: "); t.Failed() {
+			return
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package lens
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/blame"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// Object has the observed fields of a live object.
+type Object struct {
+	manifest.ID `json:",inline"`
+
+	Missing bool     `json:"missing,omitempty"`
+	Fields  []Field  `json:"fields,omitempty"`
+	Lengths []Length `json:"lengths,omitempty"`
+}
+
+// Field is an observed field with its last manager. Private values are hidden.
+type Field struct {
+	Path string `json:"path"`
+	// Value and Desired are omitted if there is none.
+	Value   any `json:"value,omitempty"`
+	Desired any `json:"desired,omitempty"`
+	// Drift: the value is not the desired one. Pinned: the desired value was learned
+	// from the cluster. Unknown: none is desired yet, and this one will be learned.
+	Drift       bool       `json:"drift,omitempty"`
+	Pinned      bool       `json:"pinned,omitempty"`
+	Unknown     bool       `json:"unknown,omitempty"`
+	Manager     string     `json:"manager,omitempty"`
+	Subresource string     `json:"subresource,omitempty"`
+	Operation   string     `json:"operation,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`
+}
+
+// Length is a list whose length is not as desired.
+type Length struct {
+	Path    string      `json:"path"`
+	Length  int         `json:"length"`
+	Problem schema.Kind `json:"problem"`
+}
+
+// Compare compares one object of an Application; live is nil if there is none. Private shows
+// values that may be secrets.
+func Compare(app *application.Application, e plan.Expected, live map[string]any, private bool) Object {
+	found := Object{ID: Placed(app, e.ID), Missing: live == nil}
+	if live == nil {
+		return found
+	}
+	id, err := manifest.Identify(live)
+	if err == nil {
+		found.Namespace = id.Namespace
+	}
+	desired := desiredAt(app, e, id)
+	culprits := blame.IndexOf(live)
+	differences := e.Schema.Compare(desired, live)
+	for _, value := range e.Schema.Values(desired, live) {
+		found.Fields = append(found.Fields, fieldOf(e, value, differences, culprits, Sight{e.ID.Kind, private}))
+	}
+	for _, d := range differences {
+		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
+			items, _ := d.Have.([]any)
+			found.Lengths = append(found.Lengths, Length{d.Path.String(), len(items), d.Kind})
+		}
+	}
+	return found
+}
+
+// desiredAt returns the desired state of a live object, with the marks for its place.
+func desiredAt(app *application.Application, e plan.Expected, live manifest.ID) map[string]any {
+	return application.Marks(app.NamespacedName, app.UID, live).On(plan.Placed(e.Desired, live.Namespace))
+}
+
+func fieldOf(e plan.Expected, value schema.Value, differences schema.Differences, culprits blame.Index, s Sight) Field {
+	field := Field{Path: value.Place.String()}
+	field.Value, field.Desired = s.Conceal(value.Place, value.Have, value.Want)
+	if value.Path == nil {
+		return field
+	}
+	field.Path = value.Path.String()
+	field.Pinned = schema.ValueAt(e.Desired, value.Place) != nil && schema.ValueAt(e.Manifest, value.Place) == nil
+	for _, d := range differences {
+		if IsBelow(value.Path, d.Path) {
+			field.Drift = field.Drift || d.Kind == schema.Changed
+			field.Unknown = field.Unknown || d.Kind == schema.Unknown
+		}
+	}
+	if culprit := culprits.Of(value.Path); culprit.Known() {
+		field.Manager, field.Subresource, field.Operation = culprit.Manager, culprit.Subresource, culprit.Operation
+		if !culprit.Time.IsZero() {
+			field.Since = &culprit.Time
+		}
+	}
+	return field
+}
+
+// Placed returns the identity of an object with its namespace from the inventory. The agent
+// may map the namespace of the Application to another one.
+func Placed(app *application.Application, id manifest.ID) manifest.ID {
+	home := cmp.Or(id.Namespace, app.Namespace)
+	var elsewhere []string
+	for _, held := range app.Inventory {
+		switch {
+		case !IsNamesake(held, id):
+		case cmp.Or(held.Namespace, home) == home:
+			id.Namespace = home
+			return id
+		default:
+			elsewhere = append(elsewhere, held.Namespace)
+		}
+	}
+	id.Namespace = home
+	if len(elsewhere) == 1 && home == app.Namespace {
+		id.Namespace = elsewhere[0]
+	}
+	return id
+}
+
+// IsNamesake reports whether two objects have the same kind and name, in any version.
+func IsNamesake(a, b manifest.ID) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.Name == b.Name
+}

@@ -1,0 +1,44 @@
+package lens
+
+import "github.com/krake-observer/krake-observer/pkg/schema"
+
+// spot is a place in the live object, with what the observer schema has there.
+type spot struct {
+	path, place schema.Path
+	document    any
+	// observable: the observer schema can reach it. whole: it is a part of a value that is observed as a whole.
+	observable, known, whole bool
+	// drifts: it is a part of a value that differs as a whole.
+	drifts bool
+}
+
+// isObserved reports whether the value is observed as one.
+func (s spot) isObserved() bool { return s.whole || s.known && s.document == nil }
+
+func (s spot) field(name string) spot {
+	below := spot{path: Below(s.path, name, -1), observable: s.observable, whole: s.isObserved()}
+	if s.place != nil {
+		below.place = Below(s.place, name, -1)
+	}
+	if fields, ok := s.document.(map[string]any); ok {
+		below.document, below.known = fields[name], has(fields, name)
+	}
+	return below
+}
+
+func has(fields map[string]any, name string) bool {
+	_, ok := fields[name]
+	return ok
+}
+
+// element returns the element of a list at a live index.
+func (r *reader) element(s spot, i int) spot {
+	below := spot{path: Below(s.path, "", i), whole: s.isObserved(), drifts: r.driftsAsWhole(s)}
+	if at := r.partners.of(s, below.path, i, r.desired); at >= 0 {
+		below.place, below.observable = Below(s.place, "", at), s.observable
+		if items, ok := s.document.([]any); ok && at < len(items)-1 {
+			below.document, below.known = items[at], true
+		}
+	}
+	return below
+}

@@ -1,0 +1,142 @@
+package ui
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+func before(d time.Duration) time.Time { return noon.Add(-d) }
+
+// spansOf returns where the drifts and bars are in the last thousand seconds: a unit is a second.
+func spansOf(app Application) []span {
+	var found []span
+	for _, span := range timelineOf(app, before(laneWidth*time.Second), noon).spans["web"] {
+		span.anchor, span.summary = "", ""
+		found = append(found, span)
+	}
+	return found
+}
+
+func TestSpansHaveTheirPlaces(t *testing.T) {
+	drift := func(seen, repaired time.Duration) Application {
+		d := Drift{Lane: "web", Seen: before(seen)}
+		if repaired >= 0 {
+			d.Repaired = before(repaired)
+		}
+		return Application{Drifts: []Drift{d}}
+	}
+	bar := func(from, to time.Time) Application {
+		return Application{Bars: []Bar{{Lane: "web", Kind: "hold", From: from, To: to}}}
+	}
+	for why, c := range map[string]struct {
+		app  Application
+		want []span
+	}{
+		"in the middle":                       {drift(600*time.Second, 500*time.Second), []span{{kind: "drift", from: 400, width: 100}}},
+		"an open end reaches now":             {drift(600*time.Second, -1), []span{{kind: "open", from: 400, width: 600}}},
+		"a moment can be seen":                {drift(600*time.Second, 600*time.Second), []span{{kind: "drift", from: 400, width: leastSpan}}},
+		"a moment now is within the lane":     {drift(0, 0), []span{{kind: "drift", from: laneWidth - leastSpan, width: leastSpan}}},
+		"it began before the window":          {drift(5000*time.Second, 900*time.Second), []span{{kind: "drift", from: 0, width: 100}}},
+		"it is older than the window":         {drift(5000*time.Second, 1001*time.Second), nil},
+		"it is open, and older":               {drift(5000*time.Second, -1), []span{{kind: "open", from: 0, width: laneWidth}}},
+		"a clock is ahead":                    {drift(-time.Hour, -1), []span{{kind: "open", from: laneWidth - leastSpan, width: leastSpan}}},
+		"a hold ends in the future":           {bar(before(100*time.Second), noon.Add(time.Hour)), []span{{kind: "hold", from: 900, width: 100}}},
+		"a hold without a begin":              {bar(time.Time{}, noon), []span{{kind: "hold", from: 0, width: laneWidth}}},
+		"it ends before it begins":            {bar(before(100*time.Second), before(200*time.Second)), []span{{kind: "hold", from: 900, width: leastSpan}}},
+		"it is of another object":             {Application{Bars: []Bar{{Lane: "other", Kind: "hold"}}}, nil},
+		"it ended as the window begins":       {drift(5000*time.Second, 1000*time.Second), []span{{kind: "drift", from: 0, width: leastSpan}}},
+		"it began at the first unit, briefly": {drift(999*time.Second, 999*time.Second), []span{{kind: "drift", from: 1, width: leastSpan}}},
+	} {
+		check.Equal(t, why, c.want, spansOf(c.app))
+	}
+}
+
+// Whatever the clocks say, and however old an entry is, it is within its lane.
+func TestSpansStayWithinTheirLanes(t *testing.T) {
+	const day = 24 * time.Hour
+	ages := []time.Duration{-400 * day, -time.Hour, 0, 1, time.Second, time.Hour, 89 * day, 90 * day, 106 * day, 107 * day, 300 * day, 5 * 365 * day}
+	for _, seen := range ages {
+		for _, repaired := range ages {
+			for _, zoom := range zooms {
+				app := Application{Drifts: []Drift{{Lane: "web", Seen: before(seen), Repaired: before(repaired)}, {Lane: "web", Seen: before(seen)}}}
+				long := zoom.long
+				if long == 0 {
+					long = longEnough(app, noon)
+				}
+				for _, s := range timelineOf(app, noon.Add(-long), noon).spans["web"] {
+					if s.from < 0 || s.width < leastSpan || s.from+s.width > laneWidth {
+						t.Errorf("seen %v ago, repaired %v ago, zoom %s: from %d, width %d", seen, repaired, zoom.name, s.from, s.width)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Without a zoom, the timeline has all entries, and not much more.
+func TestTheTimelineShowsAllEntries(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, age := range []time.Duration{0, time.Second, time.Minute, time.Hour, day, 90 * day, 107 * day, 365 * day, 10 * 365 * day} {
+		for why, app := range map[string]Application{
+			"drift": {Drifts: []Drift{{Lane: "web", Seen: before(age), Repaired: before(age)}, {Lane: "web", Seen: before(age / 2)}}},
+			"hold":  {Bars: []Bar{{Lane: "web", From: before(age), To: noon}}},
+		} {
+			long := longEnough(app, noon)
+			if least := max(age, time.Minute); long < age || long > least+least/10 {
+				t.Errorf("%s %v ago: the timeline has %v", why, age, long)
+			}
+			first := timelineOf(app, noon.Add(-long), noon).spans["web"]
+			oldest := slices.MinFunc(first, func(a, b span) int { return a.from - b.from })
+			if age >= time.Hour && oldest.from > laneWidth/10 {
+				t.Errorf("%s %v ago: it begins at %d", why, age, oldest.from)
+			}
+		}
+	}
+	check.Equal(t, "without an entry", time.Minute, longEnough(Application{}, noon))
+	// A time that is missing in the status is no time.
+	if long := longEnough(Application{Drifts: []Drift{{Lane: "web"}}}, noon); long < 0 {
+		t.Errorf("a drift without a time: %v", long)
+	}
+}
+
+// Each lane has a row, those of the objects first, and each span leads to its record.
+func TestTheTimelineHasALaneForEachObject(t *testing.T) {
+	app := Application{
+		Objects: []ObjectRow{{Title: "Service/web"}, {Title: "Deployment/web"}, {Title: "Service/web"}},
+		Drifts:  []Drift{{Lane: "Secret/old", Seen: before(time.Minute), Summary: "the newest"}, {Lane: "Deployment/web", Seen: before(time.Hour), Summary: "older"}},
+		Bars:    []Bar{{Lane: "Deployment/web", Kind: "fight", From: before(time.Hour)}},
+	}
+	made := timelineOf(app, before(2*time.Hour), noon)
+	check.Equal(t, "lanes", []string{"Service/web", "Deployment/web", "Secret/old"}, made.lanes)
+	page := rendered(timelineNode(app, url.Values{"zoom": {"7d"}}, noon))
+	for _, want := range []string{
+		`href="#drift-0" aria-label="the newest"`, `href="#drift-1" aria-label="older"`, "Service/web: 0 entries", "Deployment/web: 2 entries", "Secret/old: 1 entry",
+		"2025-12-26 12:00:00 UTC",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+// The chosen zoom is marked. One that there is not is the first.
+func TestTheChosenZoomIsMarked(t *testing.T) {
+	for zoom, want := range map[string]string{"": "all", "1h": "1h", "90d": "90d", "1y": "all", script: "all"} {
+		root, err := html.Parse(strings.NewReader(rendered(timelineNode(Application{}, url.Values{"zoom": {zoom}}, noon))))
+		check.Must(t, err)
+		var marked []string
+		for n := range root.Descendants() {
+			if attributeOf(n, "aria-current") == "true" {
+				marked = append(marked, n.FirstChild.Data)
+			}
+		}
+		check.Equal(t, "zoom "+zoom, []string{want}, marked)
+	}
+}

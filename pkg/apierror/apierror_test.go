@@ -1,0 +1,106 @@
+package apierror
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// A field error is about the object alone. What policies and quotas say is none.
+func TestFieldErrors(t *testing.T) {
+	ofPolicy := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
+	ofPolicy.ErrStatus.Reason, ofPolicy.ErrStatus.Code = metav1.StatusReasonInvalid, 422
+	ofPolicy.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "the text of a policy"}}
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("exceeded quota"))
+	quota.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec", Message: "the text of a quota"}}
+	for why, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"invalid": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{
+			field.Required(field.NewPath("spec"), ""), field.Invalid(nil, "x", "no path"),
+		}), []string{"spec"}},
+		"a policy":       {ofPolicy, nil},
+		"a quota":        {quota, nil},
+		"no status":      {errors.New("boom"), nil},
+		"without a word": {apierrors.NewBadRequest("no"), nil},
+		"no error":       {nil, nil},
+	} {
+		var fields []string
+		for _, cause := range FieldErrors(c.err) {
+			fields = append(fields, cause.Field)
+		}
+		check.Equal(t, why, c.want, fields)
+	}
+}
+
+// A message has no value: it may be private.
+func TestWithoutValue(t *testing.T) {
+	path := field.NewPath("spec")
+	for _, c := range []struct{ message, want string }{
+		{field.Invalid(path, `a: "b": c`, "is no name").ErrorBody(), "Invalid value: is no name"},
+		{field.Invalid(path, "hunter2", "must not be hunter2").ErrorBody(), "Invalid value"},
+		{field.Invalid(path, map[string]any{"a": []any{1, "hunter2"}}, "must not be hunter2").ErrorBody(), "Invalid value"},
+		{field.NotFound(path, "hunter2").ErrorBody(), "Not found"},
+		{field.Invalid(path, -1, "is negative").ErrorBody(), "Invalid value: is negative"},
+		{field.Invalid(path, map[string]string{"password": "x: y"}, "is too much").ErrorBody(), "Invalid value: is too much"},
+		{"Invalid value: secret things: are none", "Invalid value"},
+		{"Invalid value: 123-hunter2: is none", "Invalid value"},
+		{field.NotSupported(path, "Some", []string{"Any", "None"}).ErrorBody(), `Unsupported value: supported values: "Any", "None"`},
+		{field.Duplicate(path, "twice").ErrorBody(), "Duplicate value"},
+		{field.Required(path, "name it").ErrorBody(), "Required value: name it"},
+		{field.TooLong(path, "long", 3).ErrorBody(), "Too long: may not be more than 3 bytes"},
+		{"anything", "anything"},
+	} {
+		check.Equal(t, "text", c.want, WithoutValue(c.message))
+	}
+}
+
+// A description has what the API server says about a shown field, and the texts of policies, in one line.
+func TestDescribe(t *testing.T) {
+	all := func(string, metav1.StatusCause) bool { return true }
+	none := func(string, metav1.StatusCause) bool { return false }
+	path, web := field.NewPath("spec", "nodePort"), schema.GroupResource{Resource: "services"}
+	invalid := func(cause *field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{cause})
+	}
+	denied := func(by string) error {
+		denial := "ValidatingAdmissionPolicy '" + by + "' with binding 'b' denied request: use another image"
+		err := apierrors.NewForbidden(web, "web", errors.New(denial))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: denial}}
+		return err
+	}
+	ofWebhook := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{field.Invalid(path, 7, "hunter2")})
+	ofWebhook.ErrStatus.Message = `admission webhook "x" denied the request: hunter2`
+	for _, c := range []struct {
+		why, want string
+		err       error
+		isShown   func(string, metav1.StatusCause) bool
+	}{
+		{"a field", "Invalid: Service web: spec.nodePort: Invalid value: not in the range", invalid(field.Invalid(path, 7, "not in the range")), all},
+		{"a field that is not shown", "Invalid: Service web: spec.nodePort: Invalid value", invalid(field.Invalid(path, 7, "not in the range")), none},
+		{"several lines", "Invalid: Service web: spec.nodePort: Forbidden", invalid(field.Forbidden(path, "may not change\n-a\n+b")), all},
+		{"a whole object", "Invalid: Service web: spec.nodePort: Forbidden", invalid(field.Forbidden(path, "core.PodSpec{A: 1}")), all},
+		{"a long line", "Invalid: Service web: spec.nodePort: Invalid value", invalid(field.Invalid(path, 7, strings.Repeat("x", 300))), all},
+		{"a policy", "Forbidden: services web: ValidatingAdmissionPolicy 'p' with binding 'b'", denied("p"), all},
+		{"a policy of ours", "Forbidden: services web: ValidatingAdmissionPolicy 'krake-x' with binding 'b' denied request: use another image", denied("krake-x"), all},
+		{"a policy for a private object", "Forbidden: services web", denied("p"), none},
+		{"a webhook of others that names a field", "Invalid: Service web: spec.nodePort: Invalid value", ofWebhook, all},
+		{"a rule of a definition", "Invalid: Song web: spec: Invalid value", apierrors.NewInvalid(schema.GroupKind{Group: "example.org", Kind: "Song"}, "web",
+			field.ErrorList{field.Invalid(field.NewPath("spec"), "object", "password hunter2 is too short")}), all},
+		{"a quota", "Forbidden: services web: exceeded quota: q, requested: services=1", apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q, requested: services=1")), all},
+		{"Pod Security", `Forbidden: services web: violates PodSecurity "baseline:latest": privileged`, apierrors.NewForbidden(web, "web", errors.New(`violates PodSecurity "baseline:latest": privileged`)), all},
+		{"a missing right", "Forbidden: services web", apierrors.NewForbidden(web, "web", errors.New(`User "x" cannot patch`)), all},
+		{"a webhook of others", "Forbidden: services web", apierrors.NewForbidden(web, "web", errors.New(`admission webhook "x" denied the request: hunter2`)), all},
+		{"two errors", "Forbidden: services web; boom", errors.Join(apierrors.NewForbidden(web, "web", errors.New("x")), errors.New("boom")), all},
+	} {
+		check.Equal(t, c.why, c.want, Describe(c.err, c.isShown))
+	}
+}

@@ -1,0 +1,206 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+var serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+
+// patchedCheck applies the patch in manifests/gitops to a ConfigMap of Argo CD, with the
+// command of the documentation, and reads the check from there.
+func patchedCheck(t *testing.T) luaCheck {
+	t.Helper()
+	hub.CreateNamespace(t, "argocd")
+	_, err := hub.CoreV1().ConfigMaps("argocd").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "argocd-cm"}, Data: map[string]string{"url": "https://argocd.example.com"},
+	}, metav1.CreateOptions{})
+	kit.Must(t, err)
+	hub.Kubectl(t, "patch", "configmap", "argocd-cm", "--namespace", "argocd",
+		"--patch-file", filepath.Join("..", "..", "manifests", "gitops", "argocd-cm.yaml"))
+	cm, err := hub.CoreV1().ConfigMaps("argocd").Get(t.Context(), "argocd-cm", metav1.GetOptions{})
+	kit.Must(t, err)
+	if cm.Data["url"] == "" {
+		t.Error("the patch removes other settings")
+	}
+	return shippedLua(t, cm.Data)
+}
+
+// Argo CD and Flux see the health of Applications that run, start, drift, are held, fail
+// or are being deleted.
+func TestHealth(t *testing.T) {
+	lua, cel := patchedCheck(t), celInFile(t)
+	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	change := `{"data": {"title": "Yesterday"}}`
+	pending := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME}, spec: {selector: {matchLabels: {a: b}}, " +
+		`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "c:1"}]}}}}`
+	for _, c := range []struct {
+		name     string
+		manifest string
+		options  []kit.Option
+		// then is done once the object of the manifest song exists.
+		then func(t *testing.T, app kit.App)
+		want mapping
+		says string
+	}{
+		{name: "runs", want: healthy, says: "Ready: all objects match"},
+		{name: "starts", manifest: pending, want: progressing, says: "InProgress: apps/v1 Deployment"},
+		{name: "fails", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-song}, data: {"a b": c}}`,
+			want: degraded, says: "Invalid: v1 ConfigMap"},
+		{name: "conflicts", manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}",
+			want: degraded, says: "AlreadyExists: the object exists"},
+		{name: "observed", options: []kit.Option{kit.Annotation("mode", "observe")}, then: func(t *testing.T, app kit.App) {
+			app.Annotate(t, "mode", "enforce") // which creates the object
+			awaitSong(t, app)
+			app.MustBe(t, application.StateRunning)
+			app.Annotate(t, "mode", "observe")
+			hub.Change(t, kit.ConfigMaps, app.Namespace, app.Name+"-song", change)
+		}, want: suspended, says: "Drifted: v1 ConfigMap"},
+		{name: "held", options: []kit.Option{kit.Annotation("hold-until", soon)}, then: func(t *testing.T, app kit.App) {
+			awaitSong(t, app)
+			app.MustBe(t, application.StateRunning)
+			hub.Change(t, kit.ConfigMaps, app.Namespace, app.Name+"-song", change)
+		}, want: suspended, says: "Held: v1 ConfigMap"},
+		{name: "suspended", then: func(t *testing.T, app kit.App) {
+			app.MustBe(t, application.StateRunning)
+			app.Annotate(t, "mode", "suspend")
+		}, want: suspended, says: "Suspended: "},
+		{name: "fought", then: fight, want: degraded, says: "CompetingWriter: v1 ConfigMap"},
+		{name: "leaves", then: func(t *testing.T, app kit.App) {
+			awaitSong(t, app)
+			app.MustBe(t, application.StateRunning)
+			block := func(finalizers string) {
+				hub.Change(t, kit.ConfigMaps, app.Namespace, app.Name+"-song", `{"metadata": {"finalizers": `+finalizers+`}}`)
+			}
+			block(`["example.com/wait"]`)
+			t.Cleanup(func() { block("null"); app.MustGo(t) })
+			app.Delete(t)
+		}, want: progressing, says: "Pending deletion"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.manifest == "" {
+				c.manifest = song
+			}
+			namespace := hub.NewNamespace(t, "gitops")
+			kit.EventuallyTrue(t, "there is no ServiceAccount", func() bool {
+				return hub.Get(t, serviceAccounts, namespace, "default") != nil
+			})
+			app := hub.CreateApp(t, kit.Application(namespace, "web", c.manifest, c.options...))
+			if c.then != nil {
+				c.then(t, app)
+			}
+			kit.Eventually(t, func() string {
+				return healthIs(t, lua, cel, hub.Get(t, kit.ConfigMaps, app.Namespace, app.Name), c.want, c.says)
+			})
+		})
+	}
+}
+
+func awaitSong(t *testing.T, app kit.App) {
+	t.Helper()
+	kit.EventuallyTrue(t, "the object is not there", func() bool {
+		return hub.Get(t, kit.ConfigMaps, app.Namespace, app.Name+"-song") != nil
+	})
+}
+
+// fight changes an observed field again and again until the test ends.
+func fight(t *testing.T, app kit.App) {
+	awaitSong(t, app)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			_, err := hub.Dynamic.Resource(kit.ConfigMaps).Namespace(app.Namespace).Patch(ctx, app.Name+"-song", types.MergePatchType,
+				fmt.Appendf(nil, `{"data": {"title": "Yesterday %d"}}`, i), metav1.PatchOptions{FieldManager: "rival"})
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// Without an agent, a new Application is in progress. A changed one keeps the health of
+// its former spec, which docs/gitops.md says.
+func TestHealthWithoutAgent(t *testing.T) {
+	lua, cel := luaInFile(t), celInFile(t)
+	namespace := hub.NewNamespace(t, "gitops")
+	old := hub.CreateApp(t, kit.Application(namespace, "old", song))
+	old.MustBe(t, application.StateRunning)
+	kit.Must(t, installed.StopAgent())
+	fresh := hub.CreateApp(t, kit.Application(namespace, "new", song))
+	old.Patch(t, `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"}}`)
+	for app, want := range map[kit.App]mapping{fresh: progressing, old: healthy} {
+		if complaint := healthIs(t, lua, cel, hub.Get(t, kit.ConfigMaps, namespace, app.Name), want, ""); complaint != "" {
+			t.Errorf("%s: %s", app.Name, complaint)
+		}
+	}
+	kit.Must(t, installed.StartAgent(context.WithoutCancel(t.Context())))
+	for _, app := range []kit.App{fresh, old} {
+		app.MustBe(t, application.StateRunning)
+	}
+}
+
+// After a healthy Application, Argo CD begins the next wave of a sync. It waits for a held
+// one. One that has failed ends the sync.
+func TestSyncWaves(t *testing.T) {
+	t.Parallel()
+	engine, lua := newArgo(t), luaInFile(t)
+	for name, c := range map[string]struct {
+		manifest string
+		hold     bool
+		want     common.OperationPhase
+	}{
+		"healthy": {song, false, common.OperationSucceeded},
+		"held":    {song, true, common.OperationRunning},
+		"failed":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: web-song}, data: {"a b": c}}`, false, common.OperationFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cm := kit.Application(hub.NewNamespace(t, "gitops"), "web", c.manifest)
+			app := hub.CreateApp(t, cm)
+			file := objectOf(t, cm)
+			next := objectOf(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: app.Namespace, Name: "next", Annotations: map[string]string{"argocd.argoproj.io/sync-wave": "1"},
+			}})
+			state := application.StateRunning
+			if c.want == common.OperationFailed {
+				state = application.StateFailed
+			}
+			app.MustBe(t, state)
+			if c.hold {
+				app.Annotate(t, "hold-until", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+				hub.Change(t, kit.ConfigMaps, app.Namespace, "web-song", `{"data": {"title": "Yesterday"}}`)
+				app.Says(t, application.ReadyCondition, "held until")
+			}
+			if got := engine.wave(t, lua, file, next); got != c.want {
+				t.Errorf("the sync is %s, want %s", got, c.want)
+			}
+			if began := hub.Get(t, kit.ConfigMaps, app.Namespace, "next") != nil; began != (c.want == common.OperationSucceeded) {
+				t.Errorf("the next wave has begun: %t", began)
+			}
+		})
+	}
+}
