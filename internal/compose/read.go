@@ -1,45 +1,17 @@
 package compose
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
-
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
-
-// Object is an object of the input.
-type Object struct {
-	manifest.ID
-
-	// File has the object from Line on. Line is 0 if no file has it, as for the result of a kustomization.
-	File string
-	Line int
-	// Text is one document that webhook and agent read. It has the lines of the file if Tree is not
-	// nil.
-	Text  []byte
-	Tree  *manifest.Tree
-	Value map[string]any
-}
-
-// Place returns where the object was read, as file:line.
-func (o Object) Place() string {
-	if o.Line == 0 {
-		return o.File
-	}
-	return fmt.Sprintf("%s:%d", o.File, o.Line)
-}
 
 // isManifest reports whether kubectl reads a file of this name in a folder.
 func isManifest(name string) bool {
@@ -144,115 +116,4 @@ func objectsIn(file string, text []byte) ([]Object, error) {
 		}
 	}
 	return objects, nil
-}
-
-// lineOf is the line that an error of a parser names.
-var lineOf = regexp.MustCompile(`\bline (\d+): `)
-
-// errorAt returns an error about a document with its place.
-func errorAt(file string, before int, err error) error {
-	line, text := lineIn(err)
-	return fmt.Errorf("%s:%d: %s", file, before+line, text)
-}
-
-// lineIn returns the line that an error names, or 1, and the rest of its text.
-func lineIn(err error) (line int, text string) {
-	text = err.Error()
-	match := lineOf.FindStringSubmatch(text)
-	if match == nil {
-		return 1, text
-	}
-	if line, err = strconv.Atoi(match[1]); err != nil {
-		return 1, text
-	}
-	return line, strings.Replace(text, match[0], "", 1)
-}
-
-// errorIn returns an error about a part of a document that begins at a line.
-func errorIn(first int, err error) error {
-	line, text := lineIn(err)
-	return fmt.Errorf("line %d: %s", first+line-1, text)
-}
-
-// objects returns the objects of a document: one, the items of a List, or none.
-func (d Document) objects() ([]Object, error) {
-	if d.Tree == nil {
-		return d.rewritten()
-	}
-	items, isList := itemsOf(d.Tree.Value)
-	switch {
-	case d.Tree.Value == nil:
-		return nil, nil
-	case isList:
-		return d.objectsOf(items)
-	}
-	object, err := objectOf(d.Tree.Value)
-	object.Line, object.Text, object.Tree = d.Before+d.Tree.Line, d.Text, d.Tree
-	return []Object{object}, err
-}
-
-// itemsOf returns the items of a List, or of a plain list of objects.
-func itemsOf(value any) ([]any, bool) {
-	if items, ok := value.([]any); ok {
-		return items, true
-	}
-	object, _ := value.(map[string]any)
-	kind, _ := object["kind"].(string)
-	items, ok := object["items"].([]any)
-	return items, ok && strings.HasSuffix(kind, "List")
-}
-
-// objectsOf writes each item as a document of its own.
-func (d Document) objectsOf(items []any) ([]Object, error) {
-	objects := make([]Object, 0, len(items))
-	for _, item := range items {
-		object, err := objectOf(item)
-		if err != nil {
-			return nil, err
-		}
-		if object.Text, err = yaml.Marshal(item); err != nil {
-			return nil, err
-		}
-		object.Line = d.Before + 1
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
-// rewritten reads a document that webhook and agent refuse, with its aliases written out.
-func (d Document) rewritten() ([]Object, error) {
-	_, refused := manifest.DecodeTree(d.Text)
-	if len(d.Text) > manifest.MaxBytes {
-		objects, err := d.largeList()
-		if errors.Is(err, errNoList) {
-			return nil, refused
-		}
-		return objects, err
-	}
-	text, err := expand(d.Text)
-	if errors.Is(err, errUnreadable) {
-		return nil, refused
-	}
-	if err != nil {
-		return nil, err
-	}
-	tree, err := manifest.DecodeTree(text)
-	if err != nil {
-		return nil, err
-	}
-	expanded := Document{Text: text, Before: d.Before, Tree: tree}
-	objects, err := expanded.objects()
-	for i := range objects {
-		objects[i].Line, objects[i].Tree = d.Before+1, nil
-	}
-	return objects, err
-}
-
-func objectOf(value any) (Object, error) {
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return Object{}, errors.New("the document is no object: it needs apiVersion, kind and metadata.name")
-	}
-	id, err := manifest.Identify(fields)
-	return Object{ID: id, Value: fields}, err
 }

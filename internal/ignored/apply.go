@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -30,27 +28,11 @@ func NewTranslation(source Source) *Translation {
 	return &Translation{source: source, selected: make([]bool, len(source.rules)), hits: map[string]bool{}}
 }
 
-// Target is an object whose observer schema is changed.
-type Target struct {
-	Live *unstructured.Unstructured
-	// Manifest and Schema are changed in place. The elements of the lists in the schema belong to those
-	// in the manifest with the same index.
-	Manifest, Schema map[string]any
-	// Kind is nil if the type of the object is unknown.
-	Kind schema.Type
-}
-
 // Change is what has changed in an observer schema.
 type Change struct {
 	Ignored []Ignored
 	// Open are the lists that may get longer.
 	Open []schema.Path
-}
-
-// Ignored is a place that is not observed, and why.
-type Ignored struct {
-	Path   schema.Path
-	Reason string
 }
 
 // LeavesOut returns why an object should not be imported, empty if it should: the source does not

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -195,4 +197,20 @@ func comparePaths(a, b schema.Path) int {
 	return slices.CompareFunc(a, b, func(a, b schema.Step) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), cmp.Compare(a.Index, b.Index))
 	})
+}
+
+// Target is an object whose observer schema is changed.
+type Target struct {
+	Live *unstructured.Unstructured
+	// Manifest and Schema are changed in place. The elements of the lists in the schema belong to those
+	// in the manifest with the same index.
+	Manifest, Schema map[string]any
+	// Kind is nil if the type of the object is unknown.
+	Kind schema.Type
+}
+
+// Ignored is a place that is not observed, and why.
+type Ignored struct {
+	Path   schema.Path
+	Reason string
 }

@@ -31,22 +31,6 @@ type expression struct {
 	code        *gojq.Code
 }
 
-// addExpression adds an expression to a rule, or to what cannot be translated. The expression sees
-// neither the environment nor files.
-func (s *Source) addExpression(r *rule, place, text string) {
-	query, err := gojq.Parse("path(" + text + ")")
-	if err != nil {
-		s.leave("%s: %q: %w", place, text, err)
-		return
-	}
-	code, err := gojq.Compile(query)
-	if err != nil {
-		s.leave("%s: %q: %w", place, text, err)
-		return
-	}
-	r.expressions = append(r.expressions, expression{place, text, code})
-}
-
 // in returns what the expression selects in an object: nothing if it fails, as Argo CD ignores nothing
 // then. The error is errFails, because the message of the library may have values of the object.
 func (x expression) in(ctx context.Context, object map[string]any) ([]steps, error) {

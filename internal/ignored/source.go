@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/itchyny/gojq"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	groups "k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -67,26 +68,6 @@ type rulePointer struct {
 }
 
 type ruleManager struct{ place, name string }
-
-// Read reads the object of another tool. The error names the field that is wrong.
-func Read(object map[string]any) (Source, error) {
-	u := &unstructured.Unstructured{Object: object}
-	var read func(*unstructured.Unstructured) (Source, error)
-	switch kind := u.GroupVersionKind().GroupKind(); kind {
-	case groups.GroupKind{Group: "argoproj.io", Kind: "Application"}:
-		read = readArgoCD
-	case groups.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}:
-		read = readFlux
-	case groups.GroupKind{Group: "fleet.cattle.io", Kind: "Bundle"}:
-		read = readFleet
-	default:
-		return Source{}, fmt.Errorf("%s is not supported: name an Application of Argo CD, a HelmRelease of Flux or a Bundle of Fleet", kind)
-	}
-	if u.GetName() == "" {
-		return Source{}, errors.New("metadata.name is missing: add it")
-	}
-	return read(u)
-}
 
 // ManagedBy returns those of the objects that the tool has marked as objects of the source. The first
 // mark that an object has counts: a label may be on objects of others, too.
@@ -189,4 +170,20 @@ func items(object *unstructured.Unstructured, path ...string) []any {
 	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	list, _ := found.([]any)
 	return list
+}
+
+// addExpression adds an expression to a rule, or to what cannot be translated. The expression sees
+// neither the environment nor files.
+func (s *Source) addExpression(r *rule, place, text string) {
+	query, err := gojq.Parse("path(" + text + ")")
+	if err != nil {
+		s.leave("%s: %q: %w", place, text, err)
+		return
+	}
+	code, err := gojq.Compile(query)
+	if err != nil {
+		s.leave("%s: %q: %w", place, text, err)
+		return
+	}
+	r.expressions = append(r.expressions, expression{place, text, code})
 }

@@ -48,12 +48,8 @@ type Line struct {
 	Toggle *Toggle
 }
 
-const (
-	// mostLines is how many lines of an object are shown.
-	mostLines = 20_000
-	// longestText is how much of a text is shown, in bytes.
-	longestText = 8 << 10
-)
+// mostLines is how many lines of an object are shown.
+const mostLines = 20_000
 
 // Lines returns a live object as YAML, without its managedFields. A field that is desired and missing
 // has a line as well. A Secret never shows its values.

@@ -30,15 +30,3 @@ func has(fields map[string]any, name string) bool {
 	_, ok := fields[name]
 	return ok
 }
-
-// element returns the element of a list at a live index.
-func (r *reader) element(s spot, i int) spot {
-	below := spot{path: Below(s.path, "", i), whole: s.isObserved(), drifts: r.driftsAsWhole(s)}
-	if at := r.partners.of(s, below.path, i, r.desired); at >= 0 {
-		below.place, below.observable = Below(s.place, "", at), s.observable
-		if items, ok := s.document.([]any); ok && at < len(items)-1 {
-			below.document, below.known = items[at], true
-		}
-	}
-	return below
-}

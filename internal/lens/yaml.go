@@ -12,6 +12,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
+// longestText is how much of a text is shown, in bytes.
+const longestText = 8 << 10
+
 var firstFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "binaryData", "stringData"}
 
 // inOrder returns the names of the fields as people expect them, the status last.

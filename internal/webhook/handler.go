@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -129,13 +130,6 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	return prepared, after, nil
 }
 
-// placed has the places of the objects of a spec, of the former spec, and of the inventories.
-type placed struct {
-	wanted, former, held []manifest.Ref
-	// unknown are the wanted objects whose kinds the API server does not have.
-	unknown []bool
-}
-
 // place finds where the objects are, and refuses those that the Application may not reach.
 func (h *handler) place(home mutate.Home, prepared *mutate.Prepared) (placed, field.ErrorList, error) {
 	var p placed
@@ -187,4 +181,43 @@ func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.Conf
 		return invalid(request.Name, refusals)
 	}
 	return admission.Allowed("")
+}
+
+// lookAhead finds out which kinds of objects the writer may not create. On another cluster the
+// rights are unknown here, and in other modes than enforce nothing is created.
+func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer, p placed) outlook {
+	mode := application.Mode(cm.Annotations[application.ModeAnnotation])
+	if application.ClusterOf(cm) != application.LocalCluster || mode == application.Observe || mode == application.Suspend {
+		return outlook{}
+	}
+	denied, err := h.authority.denied(ctx, by.user(), p.creations())
+	if err != nil {
+		h.logger.V(1).Info("the rights of the writer are unknown", "error", err.Error())
+		return outlook{}
+	}
+	return outlook{by, denied, cm.Annotations[application.AdoptAnnotation] == "true", true}
+}
+
+// foretell returns warnings about kinds that the writer may not create, and about mistakes that the
+// API server finds in new objects. The Application is admitted. The right may be granted later, and
+// another API server may accept the object.
+func (h *handler) foretell(ctx context.Context, ahead outlook, p placed, prepared *mutate.Prepared) []string {
+	if !ahead.known {
+		return nil
+	}
+	var warnings []string
+	lacking := sets.Set[mutate.Access]{}
+	for _, need := range ahead.denied {
+		lacking.Insert(need.Access)
+		warnings = append(warnings, fmt.Sprintf("%s: %s may not %s: have an administrator grant it", need.Path, ahead.writer, need.Access))
+	}
+	if h.trial != nil && !ahead.adopts {
+		if fresh := p.candidates(prepared.Resources, lacking); len(fresh) > 0 {
+			limit.GiveBack(ctx)
+			started := h.now()
+			warnings = append(warnings, h.trial.warnings(ctx, fresh)...)
+			durations.WithLabelValues("dry-run").Observe(h.now().Sub(started).Seconds())
+		}
+	}
+	return mutate.RelocateTexts(warnings, prepared.Spec)
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
+// name is the webhook's user agent and field manager.
+const name = "krake-webhook"
+
 // Options of the webhook.
 type Options struct {
 	Connection options.Connection

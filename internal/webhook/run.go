@@ -27,8 +27,6 @@ import (
 )
 
 const (
-	// name is the webhook's user agent and field manager.
-	name = "krake-webhook"
 	// path is where the API server posts its reviews.
 	path = "/mutate-application"
 	// syncTimeout limits how long the webhook waits at its start to list its certificates. It

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -62,4 +63,20 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
 	return r.ensure(ctx, newPass(published, stored, known, r.ClusterName))
+}
+
+// reportRestraint reports that a user has begun or ended to hold the Application back since the last
+// pass of this process.
+func (r *Reconciler) reportRestraint(app *application.Application, known *memory) {
+	restraint := app.Wishes.Restraint(r.Now())
+	former := known.restraint
+	known.restraint = &restraint
+	if former == nil || *former == restraint {
+		return
+	}
+	outcome := status.Outcome{Action: status.Resumed, Object: itself(app), UID: app.UID}
+	if restraint != "" {
+		outcome.Action, outcome.Reason = status.HeldBack, restraint+", set by "+cmp.Or(app.Wishes.HeldBy, "an unknown user")
+	}
+	r.Report(app, outcome)
 }

@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/status"
@@ -50,22 +48,6 @@ func stamp(o *object, drift status.Drift) status.Drift {
 // itself is the identity of the Application, for outcomes about the Application.
 func itself(app *application.Application) manifest.ID {
 	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name}
-}
-
-// reportRestraint reports that a user has begun or ended to hold the Application back since the last
-// pass of this process.
-func (r *Reconciler) reportRestraint(app *application.Application, known *memory) {
-	restraint := app.Wishes.Restraint(r.Now())
-	former := known.restraint
-	known.restraint = &restraint
-	if former == nil || *former == restraint {
-		return
-	}
-	outcome := status.Outcome{Action: status.Resumed, Object: itself(app), UID: app.UID}
-	if restraint != "" {
-		outcome.Action, outcome.Reason = status.HeldBack, restraint+", set by "+cmp.Or(app.Wishes.HeldBy, "an unknown user")
-	}
-	r.Report(app, outcome)
 }
 
 // beginnings reports conflicts and fights that began with this pass.

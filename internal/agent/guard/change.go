@@ -1,20 +1,15 @@
 package guard
 
 import (
-	"context"
 	stdjson "encoding/json"
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json" // reads integers as such
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -34,39 +29,6 @@ var scaled = []gvr.GroupVersionResource{
 }
 
 const scale = "scale"
-
-// subjectOf reads what a request is about.
-func (h *handler) subjectOf(ctx context.Context, request admission.Request) (subject, error) {
-	resource := gvr.GroupVersionResource{Group: request.Resource.Group, Version: request.Resource.Version, Resource: request.Resource.Resource}
-	var s subject
-	switch isUpdate := request.Operation == admissionv1.Update; {
-	case request.SubResource == scale && isUpdate && slices.Contains(scaled, resource):
-		limit.GiveBack(ctx) // others must not wait for this answer
-		var err error
-		if s.head, err = h.read(ctx, manifest.Ref{ID: manifest.ID{Namespace: request.Namespace, Name: request.Name}, Resource: resource}); err != nil {
-			return s, err
-		}
-	case request.SubResource == "" && (isUpdate || request.Operation == admissionv1.Delete):
-		var err error
-		if s.head, err = headOf(request.OldObject.Raw); err != nil {
-			return s, err
-		}
-	default:
-		return s, fmt.Errorf("%s of %q is nothing that the agent reverts", request.Operation, request.SubResource)
-	}
-	id, err := manifest.Identify(s.head)
-	s.at = manifest.Ref{ID: id, Resource: resource}
-	return s, err
-}
-
-// read reads a live object.
-func (h *handler) read(ctx context.Context, at manifest.Ref) (map[string]any, error) {
-	if err := h.reading.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer h.reading.Release(1)
-	return h.Live(ctx, at)
-}
 
 // headOf reads only what tells the owner of an object.
 func headOf(object []byte) (map[string]any, error) {

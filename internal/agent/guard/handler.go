@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,9 +13,11 @@ import (
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/forecast"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -184,4 +187,37 @@ func refusal(texts []string) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: strings.Join(texts, " "),
 	}}}
+}
+
+// subjectOf reads what a request is about.
+func (h *handler) subjectOf(ctx context.Context, request admission.Request) (subject, error) {
+	resource := gvr.GroupVersionResource{Group: request.Resource.Group, Version: request.Resource.Version, Resource: request.Resource.Resource}
+	var s subject
+	switch isUpdate := request.Operation == admissionv1.Update; {
+	case request.SubResource == scale && isUpdate && slices.Contains(scaled, resource):
+		limit.GiveBack(ctx) // others must not wait for this answer
+		var err error
+		if s.head, err = h.read(ctx, manifest.Ref{ID: manifest.ID{Namespace: request.Namespace, Name: request.Name}, Resource: resource}); err != nil {
+			return s, err
+		}
+	case request.SubResource == "" && (isUpdate || request.Operation == admissionv1.Delete):
+		var err error
+		if s.head, err = headOf(request.OldObject.Raw); err != nil {
+			return s, err
+		}
+	default:
+		return s, fmt.Errorf("%s of %q is nothing that the agent reverts", request.Operation, request.SubResource)
+	}
+	id, err := manifest.Identify(s.head)
+	s.at = manifest.Ref{ID: id, Resource: resource}
+	return s, err
+}
+
+// read reads a live object.
+func (h *handler) read(ctx context.Context, at manifest.Ref) (map[string]any, error) {
+	if err := h.reading.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer h.reading.Release(1)
+	return h.Live(ctx, at)
 }

@@ -1,0 +1,41 @@
+package webhook
+
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
+)
+
+// placed has the places of the objects of a spec, of the former spec, and of the inventories.
+type placed struct {
+	wanted, former, held []manifest.Ref
+	// unknown are the wanted objects whose kinds the API server does not have.
+	unknown []bool
+}
+
+// candidates returns the objects of known kinds that no agent has yet, and that the writer may create.
+func (p placed) candidates(resources []map[string]any, lacking sets.Set[mutate.Access]) []candidate {
+	var candidates []candidate
+	for i, ref := range p.wanted {
+		if i < len(resources) && !p.unknown[i] && !lacking.Has(creation(ref)) && len(mutate.Left(p.held, p.wanted[i:i+1])) > 0 {
+			candidates = append(candidates, candidate{ref, i, resources[i]})
+		}
+	}
+	return candidates
+}
+
+// creations returns the right to create each kind, with the place of the first object of it.
+func (p placed) creations() []mutate.Need {
+	var needs []mutate.Need
+	known := sets.Set[mutate.Access]{}
+	for i, ref := range p.wanted {
+		access := creation(ref)
+		if p.unknown[i] || known.Has(access) {
+			continue
+		}
+		known.Insert(access)
+		needs = append(needs, mutate.Need{Access: access, Path: mutate.ResourcePath(i)})
+	}
+	return needs
+}
