@@ -75,11 +75,11 @@ func list(t testing.TB, root string, patterns []string) []listed {
 	var all []listed
 	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
 		var each listed
-		if err := decoder.Decode(&each); errors.Is(err, io.EOF) {
+		err := decoder.Decode(&each)
+		if errors.Is(err, io.EOF) {
 			return all
-		} else {
-			kit.Must(t, err)
 		}
+		kit.Must(t, err)
 		all = append(all, each)
 	}
 }
@@ -110,7 +110,7 @@ func (p *Package) check(files []*ast.File, info *types.Info) (*types.Package, er
 		Sizes:    types.SizesFor("gc", runtime.GOARCH),
 		Error:    func(err error) { mistakes = append(mistakes, err) },
 	}
-	checked, _ := config.Check(p.path, p.set, files, info) // all its errors are told to the function above
+	checked, _ := config.Check(p.path, p.set, files, info) // the function above collects all its errors
 	return checked, errors.Join(mistakes...)
 }
 
