@@ -68,7 +68,8 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
 		return nil, err
 	}
-	for _, run := range []manager.RunnableFunc{newThrift().run, a.known.AwaitSync} {
+	memory := &telemetry.MemoryWatch{Needed: telemetry.MemoryNeeded, Logger: a.configs.Logger.WithName("memory")}
+	for _, run := range []manager.RunnableFunc{newThrift().run, memory.Run, a.known.AwaitSync} {
 		if err = a.manager.Add(&everywhere{run}); err != nil {
 			return nil, err
 		}

@@ -51,8 +51,8 @@ func (a *replica) connect() error {
 	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
 		Client: clients.Objects, Streams: clients.Streams, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
-		Notify: a.notifications.notify, Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), OwnerOf: application.OwnerOf,
-		Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
+		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: application.OwnerOf,
+		Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
 	reconciler := &reconcile.Reconciler{
@@ -104,7 +104,7 @@ func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds
 		return nil
 	}
 	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
-		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended,
+		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, MemoryNeeded: telemetry.MemoryNeeded,
 		KindOf: func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
 	}))
 }

@@ -79,6 +79,12 @@ func (n *notifications) notifyAll(owners []types.NamespacedName) {
 	}
 }
 
+// crowded reports that Applications wait for a pass. At a start all of them do.
+func (n *notifications) crowded() bool {
+	queue := n.started()
+	return queue != nil && queue.Len() > 0
+}
+
 func (n *notifications) started() workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

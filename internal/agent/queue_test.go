@@ -51,11 +51,20 @@ func TestNotifications(t *testing.T) {
 	queue := priorityqueue.New[ctrl.Request]("test") // the same type as the controller's
 	defer queue.ShutDown()
 	var n notifications
+	if n.crowded() {
+		t.Error("Applications wait before there is a queue")
+	}
 	kit.Must(t, n.start(t.Context(), queue))
 	n.notifyAfter(appName, time.Hour)
+	if n.crowded() {
+		t.Error("an Application that waits for its time is a crowd")
+	}
 	n.notify(appName)
 	n.notify(appName)
 	n.notifyAfter(otherName, 0)
+	if !n.crowded() {
+		t.Error("no crowd with two Applications in the queue")
+	}
 	for _, want := range []string{appName.Name, otherName.Name} {
 		if got, _ := queue.Get(); got.Name != want {
 			t.Errorf("in the queue: %v, want %s", got, want)

@@ -22,7 +22,7 @@ func deploymentLooker(t testing.TB) (*Observers, *decoder) {
 		ID:       manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"},
 		Resource: configMaps,
 	}, object(t, "{"+oddjson.DeploymentSpec+"}"))
-	o.registry.watched[keyOf(target)] = []*view{{owner: web, target: target}}
+	o.registry.setViewsLocked(keyOf(target), []*view{{owner: web, target: target}})
 	return o, newDecoder(o.registry, configMaps)
 }
 

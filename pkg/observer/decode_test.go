@@ -40,7 +40,7 @@ func looker(t testing.TB, desired string, beside ...[]string) *Observers {
 	}
 	target := Target{Schema: observed, Marked: observed, Desired: manifest.Pack(object(t, desired)), Revision: "1"}
 	target.Ref = manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Song", Name: "x"}, Resource: configMaps}
-	o.registry.watched[keyOf(target)] = []*view{{owner: web, target: target}, {owner: other, target: target}}
+	o.registry.setViewsLocked(keyOf(target), []*view{{owner: web, target: target}, {owner: other, target: target}})
 	return o
 }
 
@@ -107,7 +107,7 @@ func saw(o *Observers, d *decoder, text string) bool {
 	if err != nil {
 		return false
 	}
-	for i, v := range o.registry.watched[seen.key(configMaps)] {
+	for i, v := range o.registry.viewsLocked(seen.key(configMaps)) {
 		v.last = seen.views[i].Observation
 	}
 	return true

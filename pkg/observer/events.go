@@ -42,7 +42,7 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 	if k.current != by {
 		return // not yet in its place, or stopped
 	}
-	for _, one := range r.watched[at] {
+	for _, one := range r.viewsLocked(at) {
 		// The owner may have created another one already.
 		if one.last.UID == gone.uid {
 			one.last = lost
@@ -55,10 +55,7 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 // It replaces the events before the list.
 func (r *registry) settleLocked(k *kind, former *informer) {
 	version := k.current.LastSyncResourceVersion()
-	for at, views := range r.watched {
-		if r.options.scopeOf(at) != k.scope {
-			continue
-		}
+	for at, views := range r.watched[k.scope] {
 		if found := k.current.record(at); found != nil {
 			r.sawLocked(at, found)
 			continue

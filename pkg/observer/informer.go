@@ -29,9 +29,10 @@ type kind struct {
 	next *informer
 	// starts is the timer that starts the first informer, or the next one for a kind that was not
 	// served at failedAt. It is nil if none has to be started.
-	starts   *time.Timer
-	latest   time.Time
-	failedAt time.Time
+	starts *time.Timer
+	// latest and anyway are when requests and Options.Crowded delay the first list no longer.
+	latest, anyway time.Time
+	failedAt       time.Time
 	// due is the time of the next comparison with a list.
 	due time.Time
 }

@@ -17,8 +17,9 @@ const (
 	// askedPause is the shorter pause if an owner needs the kind.
 	askedPause = 5 * time.Second
 	// gatherPause is the idle time after the last owner's request for objects of a kind, before its
-	// first list begins. longestGather is the longest delay of that list.
-	gatherPause, longestGather = 50 * time.Millisecond, 10 * time.Second
+	// first list begins. longestGather is the longest delay of that list by requests, and longestCrowd
+	// by Options.Crowded.
+	gatherPause, longestGather, longestCrowd = 50 * time.Millisecond, 10 * time.Second, 2 * time.Minute
 )
 
 // informers run one informer for each kind in use. registry.mu guards them.
@@ -30,13 +31,13 @@ type informers struct {
 	ctx   context.Context
 	kinds map[scope]*kind
 
-	missingPause, askedPause, gatherPause, longestGather time.Duration
+	missingPause, askedPause, gatherPause, longestGather, longestCrowd time.Duration
 }
 
 func newInformers(ctx context.Context, options *Options, v *registry) *informers {
 	return &informers{
 		options: options, registry: v, source: &source{options, v}, ctx: ctx, kinds: map[scope]*kind{},
-		missingPause: missingPause, askedPause: askedPause, gatherPause: gatherPause, longestGather: longestGather,
+		missingPause: missingPause, askedPause: askedPause, gatherPause: gatherPause, longestGather: longestGather, longestCrowd: longestCrowd,
 	}
 }
 
@@ -64,7 +65,8 @@ func (i *informers) kindLocked(target Target) *kind {
 		k.err = ErrNamespace
 		return k
 	}
-	k.latest = i.options.Now().Add(i.longestGather)
+	now := i.options.Now()
+	k.latest, k.anyway = now.Add(i.longestGather), now.Add(i.longestCrowd)
 	k.starts = time.AfterFunc(i.gatherPause, func() { i.start(k) })
 	return k
 }
@@ -78,11 +80,16 @@ func (i *informers) gatherLocked(k *kind) {
 	}
 }
 
-// start starts the informer of a kind whose timer has ended, unless it has been stopped.
+// start starts the informer of a kind whose timer has ended, unless it has been stopped, or more
+// owners are about to request objects.
 func (i *informers) start(k *kind) {
 	i.registry.mu.Lock()
 	defer i.registry.mu.Unlock()
 	if i.kinds[k.scope] != k || k.starts == nil || i.ctx.Err() != nil {
+		return
+	}
+	if k.failedAt.IsZero() && i.options.Crowded != nil && i.options.Crowded() && i.options.Now().Before(k.anyway) {
+		k.starts.Reset(i.gatherPause)
 		return
 	}
 	k.starts = nil

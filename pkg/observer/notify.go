@@ -8,7 +8,7 @@ import (
 
 // sawLocked records an event of an object for its owners, unless they know a newer version.
 func (r *registry) sawLocked(at key, seen *record) {
-	for _, one := range r.watched[at] {
+	for _, one := range r.viewsLocked(at) {
 		s := r.observationOf(seen, one)
 		if s.supersedes(one.last) {
 			one.last = s
@@ -83,11 +83,12 @@ func (r *registry) strayLocked(resource gvr.GroupVersionResource, before, seen *
 
 // notifyScopeLocked notifies all owners that observe an object of the scope.
 func (r *registry) notifyScopeLocked(in scope) {
-	for name, own := range r.owners {
-		for at := range own.views {
-			if r.options.scopeOf(at) == in {
-				r.options.Notify(name)
-				break
+	notified := map[Owner]bool{}
+	for _, views := range r.watched[in] {
+		for _, one := range views {
+			if !notified[one.owner] {
+				notified[one.owner] = true
+				r.options.Notify(one.owner)
 			}
 		}
 	}

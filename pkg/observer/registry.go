@@ -17,8 +17,8 @@ type registry struct {
 	// knowledge of owners change together.
 	mu     sync.RWMutex
 	owners map[Owner]*ownerState
-	// watched are the owners' views of an object.
-	watched map[key][]*view
+	// watched are the owners' views of an object, by the scope of the object.
+	watched map[scope]map[key][]*view
 }
 
 // ownerState is the state of one owner.
@@ -34,7 +34,25 @@ type ownerState struct {
 }
 
 func newRegistry(options *Options) *registry {
-	return &registry{options: options, inspector: &inspector{options}, owners: map[Owner]*ownerState{}, watched: map[key][]*view{}}
+	return &registry{options: options, inspector: &inspector{options}, owners: map[Owner]*ownerState{}, watched: map[scope]map[key][]*view{}}
+}
+
+// viewsLocked returns the owners' views of an object.
+func (r *registry) viewsLocked(at key) []*view { return r.watched[r.options.scopeOf(at)][at] }
+
+// setViewsLocked sets the owners' views of an object.
+func (r *registry) setViewsLocked(at key, views []*view) {
+	in := r.options.scopeOf(at)
+	switch {
+	case len(views) > 0 && r.watched[in] == nil:
+		r.watched[in] = map[key][]*view{at: views}
+	case len(views) > 0:
+		r.watched[in][at] = views
+	default:
+		if delete(r.watched[in], at); len(r.watched[in]) == 0 {
+			delete(r.watched, in)
+		}
+	}
 }
 
 // inspection returns an object with the views that observe it now.
@@ -43,7 +61,7 @@ func (r *registry) inspection(resource gvr.GroupVersionResource, object map[stri
 	at := key{resource, in.live.GetNamespace(), in.live.GetName()}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, one := range r.watched[at] {
+	for _, one := range r.viewsLocked(at) {
 		in.views = append(in.views, *one)
 	}
 	return in
@@ -58,7 +76,7 @@ func (r *registry) addLocked(name Owner, target Target, found *record) *view {
 		added.reported = added.last.Summary
 	}
 	at := keyOf(target)
-	r.watched[at] = append(r.watched[at], added)
+	r.setViewsLocked(at, append(r.viewsLocked(at), added))
 	return added
 }
 
@@ -72,10 +90,7 @@ func (v *view) reviseLocked(target Target) {
 }
 
 func (r *registry) removeLocked(at key, removed *view) {
-	r.watched[at] = slices.DeleteFunc(r.watched[at], func(other *view) bool { return other == removed })
-	if len(r.watched[at]) == 0 {
-		delete(r.watched, at)
-	}
+	r.setViewsLocked(at, slices.DeleteFunc(r.viewsLocked(at), func(other *view) bool { return other == removed }))
 }
 
 // readLocked records an object that the owner has read or written.

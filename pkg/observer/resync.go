@@ -167,9 +167,9 @@ func (r *resyncer) knownLocked(k *kind) resync.Versions {
 	for _, found := range k.current.records() {
 		known[types.NamespacedName{Namespace: found.namespace, Name: found.name}] = resync.Version{UID: found.uid, ResourceVersion: found.version}
 	}
-	for at, views := range r.registry.watched {
+	for at, views := range r.registry.watched[k.scope] {
 		name := types.NamespacedName{Namespace: at.namespace, Name: at.name}
-		if _, ok := known[name]; ok || r.options.scopeOf(at) != k.scope {
+		if _, ok := known[name]; ok {
 			continue
 		}
 		for _, one := range views {

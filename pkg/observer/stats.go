@@ -31,9 +31,11 @@ func (o *Observers) Stats() []Stat {
 	o.registry.mu.RLock()
 	defer o.registry.mu.RUnlock()
 	held := map[schema.GroupVersionResource]int64{}
-	for at, views := range o.registry.watched {
-		for _, v := range views {
-			held[at.resource] += int64(len(v.last.Projection) + len(v.last.Live))
+	for in, objects := range o.registry.watched {
+		for _, views := range objects {
+			for _, v := range views {
+				held[in.resource] += int64(len(v.last.Projection) + len(v.last.Live))
+			}
 		}
 	}
 	kept := map[schema.GroupVersionResource]Stat{}

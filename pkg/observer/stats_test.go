@@ -71,7 +71,7 @@ func keep(t testing.TB, objects, size int, observed bool) float64 {
 	target := (&fixture{namespace: "demo"}).target("web")
 	for i := range objects {
 		if observed {
-			o.registry.watched[key{configMaps, "demo", name(i)}] = []*view{{owner: web, target: target}}
+			o.registry.setViewsLocked(key{configMaps, "demo", name(i)}, []*view{{owner: web, target: target}})
 		}
 	}
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME", "namespace": "demo",

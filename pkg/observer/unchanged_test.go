@@ -43,7 +43,7 @@ func TestUnchanged(t *testing.T) {
 			if !saw(o, d, c.former) {
 				t.Fatal("not seen")
 			}
-			for _, views := range o.registry.watched {
+			for _, views := range o.registry.watched[scope{resource: configMaps}] {
 				for _, v := range views {
 					v.last.Projection = marker
 					if c.change != nil {
@@ -74,7 +74,7 @@ func TestADriftIsSeenAgain(t *testing.T) {
 	d := newDecoder(o.registry, configMaps)
 	of := func(version, value string) string { return strings.Replace(song(value), `"7"`, `"`+version+`"`, 1) }
 	own := &ownerState{views: map[key]*view{}}
-	for at, views := range o.registry.watched {
+	for at, views := range o.registry.watched[scope{resource: configMaps}] {
 		own.views[at] = views[0]
 	}
 	see := func(version, value string) bool {
@@ -121,7 +121,7 @@ func TestObjectsWithoutAFingerprint(t *testing.T) {
 		if !ok || len(found.views) == 0 {
 			t.Fatalf("value %s is seen by nobody", value)
 		}
-		for i, v := range o.registry.watched[found.key(configMaps)] {
+		for i, v := range o.registry.viewsLocked(found.key(configMaps)) {
 			if v.last = found.views[i].Observation; v.last.Differs() != (value == "2") {
 				t.Errorf("value %s differs: %v", value, v.last.Differs())
 			}

@@ -15,6 +15,8 @@ type Gauges struct {
 	Applications func() map[application.State]int
 	Stats        func() []observer.Stat
 	Contended    func() int
+	// MemoryNeeded is a part of the memory limit, 0 if there is none.
+	MemoryNeeded func() float64
 	// KindOf returns the label of a resource.
 	KindOf func(schema.GroupVersionResource) string
 }
@@ -26,13 +28,15 @@ var (
 		"Watched objects, by kind; none if another replica acts.", []string{"kind"}, nil)
 	observedBytes = prometheus.NewDesc("krake_observed_bytes",
 		"Estimated memory for the watched objects.", nil, nil)
+	memoryNeeded = prometheus.NewDesc("krake_memory_needed_ratio",
+		"The part of the memory limit (GOMEMLIMIT) that the process needs.", nil, nil)
 	contendedObjects = prometheus.NewDesc("krake_contended_objects",
 		"Objects whose observed fields another client changes again and again.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *Gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, contendedObjects} {
+	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, memoryNeeded, contendedObjects} {
 		descriptions <- description
 	}
 }
@@ -54,6 +58,9 @@ func (g *Gauges) Collect(found chan<- prometheus.Metric) {
 		gauge(observedObjects, float64(count), kind)
 	}
 	gauge(observedBytes, float64(bytes))
+	if needed := g.MemoryNeeded(); needed > 0 {
+		gauge(memoryNeeded, needed)
+	}
 	gauge(contendedObjects, float64(g.Contended()))
 }
 
