@@ -32,8 +32,8 @@ func bounds() []bound {
 	}
 }
 
-// broken returns an error for exceeded bounds. If no round of a comparison counts, its
-// times prove nothing, but its counts do.
+// broken returns an error for exceeded bounds. If too few rounds of a comparison count, its times prove
+// nothing, but its counts do.
 func (r *report) broken() error {
 	failures := []error{r.wrong()}
 	for _, f := range append(slices.Clone(r.Figures), r.derived()...) {
@@ -52,20 +52,37 @@ func (r *report) broken() error {
 	return errors.Join(failures...)
 }
 
+// fewest is the number of rounds that have to count for a ratio to be proved.
+const fewest = 5
+
+// check compares a ratio by the bad end of its interval, and a count by its worst round.
 func (b bound) check(c comparison) error {
-	best, counts := c.best()
 	if b.scenario != c.Scenario || b.concurrency != 0 && b.concurrency != c.Concurrency {
 		return nil
 	}
-	got, limit := best.of(b.metric), b.ratio
 	if b.ratio == 0 {
-		got, limit = best.Subject.Values[b.metric], b.value
-	} else if !counts {
-		return fmt.Errorf("%s: %s: no round counts", c, b.metric)
+		return b.checkCount(c)
+	}
+	if rounds, counts := c.kept(); !counts || len(rounds) < fewest {
+		counted := len(rounds)
+		if !counts {
+			counted = 0
+		}
+		return fmt.Errorf("%s: %s: %d rounds count, and at least %d prove a ratio", c, b.metric, counted, fewest)
 	}
 	const rounding = 0.005
-	if b.least && got < limit || !b.least && got > limit+rounding {
-		return fmt.Errorf("%s: %s: %s, demanded %s", c, b.metric, number(got), number(limit))
+	got := c.ratios(b.metric)
+	if b.least && got.Low < b.ratio || !b.least && got.High > b.ratio+rounding {
+		return fmt.Errorf("%s: %s: %s, demanded %s", c, b.metric, got, number(b.ratio))
+	}
+	return nil
+}
+
+func (b bound) checkCount(c comparison) error {
+	for n, round := range c.Rounds {
+		if got := round.Subject.Values[b.metric]; got > b.value {
+			return fmt.Errorf("%s, round %d: %s: %s, demanded %s", c, n+1, b.metric, number(got), number(b.value))
+		}
 	}
 	return nil
 }

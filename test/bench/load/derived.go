@@ -3,8 +3,7 @@ package main
 import "fmt"
 
 // derived returns figures from several comparisons: the agent and the other contenders,
-// and many objects and few. They come from the best rounds, and are as reliable as
-// these.
+// and many objects and few. They come from the medians of the ratios, and from the rounds that have them.
 func (r *report) derived() []figure {
 	var figures []figure
 	few := map[string]comparison{}
@@ -12,9 +11,8 @@ func (r *report) derived() []figure {
 		if c.Scenario != "drift" || c.Concurrency != 1 || len(c.Rounds) == 0 {
 			continue
 		}
-		best, _ := c.best()
 		if c.Contender != ours {
-			figures = append(figures, r.faster(c, best)...)
+			figures = append(figures, r.faster(c)...)
 			continue
 		}
 		first, known := few[c.Kind]
@@ -22,11 +20,11 @@ func (r *report) derived() []figure {
 			few[c.Kind] = c
 			continue
 		}
-		base, _ := first.best()
+		many, few := c.typical(), first.typical()
 		figures = append(figures, figure{
 			Scenario: "drift", Name: fmt.Sprintf("median with %d %ss to that with %d", c.Size, c.Kind, first.Size),
-			Value: best.Subject.Values[p50] / base.Subject.Values[p50], Unit: "x", Bound: most(1.25),
-			Note: fmt.Sprintf("the floor's: %s x", number(floorOf(best)/floorOf(base))),
+			Value: many.Subject.Values[p50] / few.Subject.Values[p50], Unit: "x", Bound: most(1.25),
+			Note: fmt.Sprintf("the floor's: %s x", number(floorOf(many)/floorOf(few))),
 		})
 	}
 	return figures
@@ -35,28 +33,15 @@ func (r *report) derived() []figure {
 func floorOf(r round) float64 { return (r.Before.Values[p50] + r.After.Values[p50]) / 2 }
 
 // faster returns how many times as long as the agent another contender takes, each
-// relative to the floors around it.
-func (r *report) faster(other comparison, best round) []figure {
+// relative to the floors around it. Nothing is demanded of that: it grows with the objects of an Application.
+func (r *report) faster(other comparison) []figure {
 	for _, c := range r.Comparisons {
 		if c.Scenario == "drift" && c.Contender == ours && c.Kind == other.Kind && c.Size == other.Size && c.Concurrency == 1 && len(c.Rounds) > 0 {
-			ourBest, _ := c.best()
 			return []figure{{
 				Scenario: "drift", Name: fmt.Sprintf("median of %s to that of ours, %d %ss", other.Contender, other.Size, other.Kind),
-				Value: best.Ratio / ourBest.Ratio, Unit: "x", Least: least(other),
+				Value: other.ratios(p50).Median / c.ratios(p50).Median, Unit: "x",
 			}}
 		}
-	}
-	return nil
-}
-
-// least returns how much faster than another contender the agent must be.
-func least(than comparison) *float64 {
-	const size = 1000
-	switch {
-	case than.Size == size && than.Contender == gitops:
-		return most(50)
-	case than.Size == size && than.Contender == poller:
-		return most(300)
 	}
 	return nil
 }

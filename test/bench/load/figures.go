@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -20,6 +22,30 @@ func percentile(values []float64, percent float64) float64 {
 }
 
 func median(values []float64) float64 { return percentile(values, 50) }
+
+// interval is a median, and between which values it lies with a probability of 95 %.
+type interval struct{ Median, Low, High float64 }
+
+// intervalOf returns the median of values with its interval, by the bootstrap: the medians of samples that
+// are drawn from the values. It is the same for the same values.
+func intervalOf(values []float64) interval {
+	const samples = 2000
+	random := rand.New(rand.NewPCG(1, 2))
+	medians := make([]float64, samples)
+	drawn := make([]float64, len(values))
+	for i := range medians {
+		for j := range drawn {
+			drawn[j] = values[random.IntN(len(values))]
+		}
+		medians[i] = median(drawn)
+	}
+	return interval{median(values), percentile(medians, 2.5), percentile(medians, 97.5)}
+}
+
+// String returns "1.20 (1.10 to 1.30)".
+func (i interval) String() string {
+	return fmt.Sprintf("%s (%s to %s)", number(i.Median), number(i.Low), number(i.High))
+}
 
 func milliseconds(took time.Duration) float64 { return float64(took) / float64(time.Millisecond) }
 

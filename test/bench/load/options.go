@@ -53,7 +53,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&o.Sizes, "sizes", []int{100, 1000, 10000}, "how many objects there are; the last is that of the scenarios with one size")
 	flags.IntSliceVar(&o.Concurrency, "concurrency", []int{1, 16, 64}, "how many drifts there are at once")
 	flags.IntVar(&o.PerApplication, "per-application", 10, "how many objects an Application has")
-	flags.IntVar(&o.Rounds, "rounds", 3, "how often each pair is measured")
+	flags.IntVar(&o.Rounds, "rounds", 7, "how often each pair is measured")
 	flags.IntVar(&o.Drifts, "drifts", 300, "how many drifts one measurement has, one at a time; more where there are several at once")
 	flags.IntVar(&o.Fleet, "fleet", 3000, "how many Applications of three objects the scenario fleet has")
 	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")

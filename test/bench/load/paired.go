@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -65,24 +66,37 @@ func (r round) of(metric string) float64 {
 	return r.Subject.Values[metric] / ((r.Before.Values[metric] + r.After.Values[metric]) / 2)
 }
 
-// best returns the round with the best ratio of those that count or, if none counts, of
-// all. counts reports which.
-func (c comparison) best() (best round, counts bool) {
-	kept := slices.DeleteFunc(slices.Clone(c.Rounds), func(r round) bool { return len(r.Discarded) > 0 })
-	counts = len(kept) > 0
-	if !counts {
-		kept = c.Rounds
+// kept returns the rounds that count, or all if none counts.
+func (c comparison) kept() (rounds []round, counts bool) {
+	rounds = slices.DeleteFunc(slices.Clone(c.Rounds), func(r round) bool { return len(r.Discarded) > 0 })
+	if len(rounds) == 0 {
+		return c.Rounds, false
 	}
-	if len(kept) == 0 {
-		return round{}, false
+	return rounds, true
+}
+
+// ratios returns the median of the ratios of a value to the floor, with its interval, in the rounds that
+// count or, if none counts, in all.
+func (c comparison) ratios(metric string) interval {
+	rounds, _ := c.kept()
+	ratios := make([]float64, 0, len(rounds))
+	for _, r := range rounds {
+		ratios = append(ratios, r.of(metric))
 	}
-	order := func(a, b round) int {
-		if (a.Ratio < b.Ratio) == c.Higher {
-			return 1
-		}
-		return -1
+	return intervalOf(ratios)
+}
+
+// typical returns the round with the median ratio, and of two such the worse.
+func (c comparison) typical() round {
+	rounds, _ := c.kept()
+	if len(rounds) == 0 {
+		return round{}
 	}
-	return slices.MinFunc(kept, order), counts
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b round) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	if c.Higher {
+		slices.Reverse(sorted)
+	}
+	return sorted[len(sorted)/2]
 }
 
 // paired measures each contender between two measurements of the base, in each round.

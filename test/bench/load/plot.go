@@ -51,7 +51,7 @@ func concurrencyOf(c comparison) string {
 }
 
 // chart charts the chosen drift comparisons: a group for each name, with the floor and
-// each contender, by their best round.
+// each contender, by the round with the median ratio.
 func (r *report) chart(title, metric string, chosen func(comparison) bool, group func(comparison) string) chart {
 	made := chart{title: title, unit: metric}
 	place := map[string]int{}
@@ -75,9 +75,9 @@ func (r *report) chart(title, metric string, chosen func(comparison) bool, group
 			place[name] = len(made.groups)
 			made.groups = append(made.groups, name)
 		}
-		best, _ := c.best()
-		put(c.Base, place[name], (best.Before.Values[metric]+best.After.Values[metric])/2)
-		put(c.Contender, place[name], best.Subject.Values[metric])
+		typical := c.typical()
+		put(c.Base, place[name], (typical.Before.Values[metric]+typical.After.Values[metric])/2)
+		put(c.Contender, place[name], typical.Subject.Values[metric])
 	}
 	for _, contender := range contenders {
 		one := series{name: contender}

@@ -121,7 +121,7 @@ func number(value float64) string {
 	return fmt.Sprintf("%.2g", value)
 }
 
-// write prints all rounds of a comparison, and the result of the best one.
+// write prints all rounds of a comparison, and the median of their ratios.
 func (c comparison) write(out io.Writer) {
 	fmt.Fprintf(out, "\n%s: %s beside %s\n\n", c, c.Contender, c.Base)
 	columns := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
@@ -145,12 +145,11 @@ func (c comparison) write(out io.Writer) {
 		}
 		fmt.Fprintf(out, "round %d: %s: ratio %s: %s\n", n+1, c.Metric, number(r.Ratio), verdict)
 	}
-	best, counts := c.best()
-	word := "best of those that count"
-	if !counts {
-		word = "none counts; best of all"
+	word := "median of those that count"
+	if _, counts := c.kept(); !counts {
+		word = "none counts; median of all"
 	}
-	fmt.Fprintf(out, "%s: %s\n", word, number(best.Ratio))
+	fmt.Fprintf(out, "%s: %s\n", word, c.ratios(c.Metric))
 }
 
 // columns returns the values that the table of this scenario has.

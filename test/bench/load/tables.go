@@ -46,8 +46,8 @@ func (r *report) tables() string {
 	return b.String()
 }
 
-// writeComparisons writes the table of a scenario. The values are those of the best
-// round; the deciding ones are those of all.
+// writeComparisons writes the table of a scenario. The values are those of the round with the median
+// ratio; the deciding ones are those of all.
 func writeComparisons(b *strings.Builder, name string, all []comparison) {
 	shown := slices.DeleteFunc([]string{p99, serving50, eventsEach, requestsEach, cpuEach, serverCPUEach, resident, latency99}, func(metric string) bool {
 		return !slices.Contains(all[0].columns(), metric)
@@ -61,13 +61,13 @@ func writeComparisons(b *strings.Builder, name string, all []comparison) {
 	title := strings.ToUpper(name[:1]) + name[1:]
 	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", title, strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
 	for _, c := range all {
-		best, _ := c.best()
+		typical := c.typical()
 		cells := []string{fmt.Sprintf("%d %ss", c.Size, c.Kind), fmt.Sprint(max(1, c.Concurrency)), c.Contender, c.rounds(), c.verdict()}
 		if hasP99 {
-			cells = append(cells, number(best.of(p99)))
+			cells = append(cells, c.ratios(p99).String())
 		}
 		for _, metric := range shown {
-			cells = append(cells, number(best.Subject.Values[metric]))
+			cells = append(cells, number(typical.Subject.Values[metric]))
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 	}
@@ -86,11 +86,12 @@ func (c comparison) rounds() string {
 	return c.Metric + ": " + strings.Join(rounds, "; ")
 }
 
-// verdict returns the ratio of the best round, and whether it counts.
+// verdict returns the median of the ratios with its interval, and how many rounds count.
 func (c comparison) verdict() string {
-	best, counts := c.best()
+	ratio := c.ratios(c.Metric)
+	rounds, counts := c.kept()
 	if !counts {
-		return number(best.Ratio) + ", no round counts"
+		return ratio.String() + ", no round counts"
 	}
-	return "**" + number(best.Ratio) + "**"
+	return fmt.Sprintf("**%s** (%s to %s), %d of %d rounds", number(ratio.Median), number(ratio.Low), number(ratio.High), len(rounds), len(c.Rounds))
 }
