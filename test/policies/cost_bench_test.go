@@ -3,6 +3,8 @@ package policies
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,9 +34,10 @@ spec:
   validations: [{expression: 'oldObject != null && oldObject.metadata.?annotations[?"krake.dev/owner"].orValue("") != ""'}]
 `
 
-// BenchmarkWritesOfOthers measures what the policies cost the PATCHes of other clients: with none, with
-// ours, and with ours and the wide one, in turns. It reports the API server's processor time for a write,
-// and the median of the clients' waits, as ratios to none: the median of the rounds, and the extremes.
+// BenchmarkWritesOfOthers measures what policies and webhook configuration cost the PATCHes of other
+// clients: with none, with each, with both, and with the policies and the wide one, in turns. It reports
+// the API server's processor time for a write, and the median of the clients' waits, as ratios to none:
+// the median of the rounds, and the extremes.
 func BenchmarkWritesOfOthers(b *testing.B) {
 	const rounds, writes = 9, 500
 	innocents := newInnocents(b)
@@ -42,21 +45,31 @@ func BenchmarkWritesOfOthers(b *testing.B) {
 	states := []struct {
 		name     string
 		bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	}{{"none", nil}, {"ours", all}, {"ours and wide", append(slices.Clone(all), wideBinding(b))}}
+		webhook  bool
+	}{
+		{"none", nil, false}, {"webhook", nil, true}, {"policies", all, false}, {"webhook and policies", all, true},
+		{"policies and wide", append(slices.Clone(all), wideBinding(b)), false},
+	}
 	ratios := map[string][]float64{}
 	for range rounds {
 		base := map[string]cost{}
 		for _, state := range states {
 			bindOnly(b, state.bindings)
+			if state.webhook {
+				configureWebhook(b)
+			}
 			for _, kind := range slices.Sorted(maps.Keys(innocents)) {
 				measured := measure(b, innocents[kind], writes)
-				if state.bindings == nil {
+				if state.name == "none" {
 					base[kind] = measured
 					continue
 				}
 				about := kind + ", " + state.name
 				ratios[about+": processor"] = append(ratios[about+": processor"], float64(measured.cpu)/float64(base[kind].cpu))
 				ratios[about+": median wait"] = append(ratios[about+": median wait"], float64(measured.wait)/float64(base[kind].wait))
+			}
+			if state.webhook {
+				forgetWebhook(b)
 			}
 		}
 	}
@@ -65,7 +78,7 @@ func BenchmarkWritesOfOthers(b *testing.B) {
 	for _, about := range slices.Sorted(maps.Keys(ratios)) {
 		found := ratios[about]
 		slices.Sort(found)
-		fmt.Fprintf(&table, "\n%-45s %.3f (%.3f to %.3f)", about, found[rounds/2], found[0], found[rounds-1])
+		fmt.Fprintf(&table, "\n%-50s %.3f (%.3f to %.3f)", about, found[rounds/2], found[0], found[rounds-1])
 	}
 	b.Log(table.String())
 }
@@ -160,4 +173,34 @@ func bindOnly(b *testing.B, wanted []admissionregistrationv1.ValidatingAdmission
 			return is == (wanted != nil)
 		})
 	}
+}
+
+// configureWebhook creates the webhook's configuration, and waits until the API server asks the webhook about
+// Applications. There is none, so it refuses them.
+func configureWebhook(b *testing.B) {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests/base/webhook/configuration.yaml"))
+	kit.Must(b, err)
+	var configuration admissionregistrationv1.MutatingWebhookConfiguration
+	kit.Must(b, yaml.UnmarshalStrict(text, &configuration))
+	client := server.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	kit.Must(b, kit.ErrorOf(client.Create(b.Context(), &configuration, metav1.CreateOptions{})))
+	awaitWebhook(b, false)
+}
+
+func forgetWebhook(b *testing.B) {
+	b.Helper()
+	client := server.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	kit.Must(b, client.Delete(b.Context(), "krake-webhook", metav1.DeleteOptions{}))
+	awaitWebhook(b, true)
+}
+
+func awaitWebhook(b *testing.B, gone bool) {
+	b.Helper()
+	const what = "the webhook is gone"
+	kit.EventuallyTrue(b, fmt.Sprintf("%s: want %t", what, gone), func() bool {
+		is, err := probes()[what](b.Context())
+		kit.Must(b, err)
+		return is == gone
+	})
 }

@@ -75,8 +75,8 @@ func (c comparison) kept() (rounds []round, counts bool) {
 	return rounds, true
 }
 
-// ratios returns the median of the ratios of a value to the floor, with its interval, in the rounds that
-// count or, if none counts, in all.
+// ratios returns the median ratio of a value to the floor, with its interval. It takes the rounds that
+// count or, if none counts, all.
 func (c comparison) ratios(metric string) interval {
 	rounds, _ := c.kept()
 	ratios := make([]float64, 0, len(rounds))
