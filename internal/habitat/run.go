@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/krake-observer/krake-observer/internal/events"
 	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
@@ -84,7 +85,16 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := add(ctx, mgr, options); err != nil {
+	broadcaster, err := events.NewBroadcaster(options.Config)
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	stop, err := events.Start(ctx, broadcaster)
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	defer stop()
+	if err := add(ctx, mgr, recorder{broadcaster.NewRecorder(mgr.GetScheme(), Name)}, options); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	err = mgr.Start(ctx)
@@ -116,9 +126,9 @@ func newLock(options Options, restored func(error)) (resourcelock.Interface, err
 }
 
 // add adds the controllers and the probes.
-func add(ctx context.Context, mgr manager.Manager, options Options) error {
+func add(ctx context.Context, mgr manager.Manager, recorder recorder, options Options) error {
 	s := &shared{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder{mgr.GetEventRecorder(Name)},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder,
 		cluster: options.Cluster, filesImage: options.FilesImage, recheck: options.Recheck, now: time.Now,
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, newHabitat(), secretsIndex, secretNames); err != nil {

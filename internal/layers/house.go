@@ -27,7 +27,7 @@ func layerOf(path string) (layer, bool) {
 		return 2, true
 	case "pkg/mutate", "pkg/pacing", "pkg/apierror":
 		return 3, true
-	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/filter", "internal/compose", "internal/ignored":
+	case "pkg/observer", "pkg/apply", "pkg/status", "pkg/plan", "internal/events", "internal/filter", "internal/compose", "internal/ignored":
 		return 4, true
 	case "pkg/forecast", "internal/lens", "internal/options", "internal/supported", "internal/reach", "internal/certificates", "internal/right", "internal/discovery", "internal/fetch", "internal/hooks", "internal/habitat", "internal/webhook/limit":
 		return 5, true
