@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,8 @@ func (b backoff) When(request ctrl.Request) time.Duration {
 type notifications struct {
 	mu    sync.RWMutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	// passed: the queue was empty once, so each Application has had its first pass.
+	passed atomic.Bool
 }
 
 // start is called before any reconciliation.
@@ -79,10 +82,18 @@ func (n *notifications) notifyAll(owners []types.NamespacedName) {
 	}
 }
 
-// crowded reports that Applications wait for a pass. At a start all of them do.
+// crowded reports that Applications wait for their first pass after the start. Later, a queue is no crowd: its
+// Applications have their objects.
 func (n *notifications) crowded() bool {
 	queue := n.started()
-	return queue != nil && queue.Len() > 0
+	if queue == nil || n.passed.Load() {
+		return false
+	}
+	if queue.Len() > 0 {
+		return true
+	}
+	n.passed.Store(true)
+	return false
 }
 
 func (n *notifications) started() workqueue.TypedRateLimitingInterface[ctrl.Request] {

@@ -1,6 +1,6 @@
-// Package events writes Events, also while the API server cannot store them for a moment. client-go gives up on an
-// Event for every answer that is an error, and repeats it only if there is no answer. So a full queue of etcd, or a
-// change of its leader, would cost the Events of that second.
+// Package events writes Events, also while the API server cannot store them for a moment. client-go writes an Event
+// again if there is no answer, and gives it up if the answer is that the server has failed. So a change of etcd's
+// leader would cost the Events of that second.
 package events
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// NewBroadcaster returns a broadcaster of Events, which writes nothing before it is started. It tries an Event for
-// about two minutes.
+// NewBroadcaster returns a broadcaster of Events, which writes nothing before it is started. It tries an Event
+// twelve times, ten seconds apart.
 func NewBroadcaster(config *rest.Config) (events.EventBroadcaster, error) {
 	typed, err := client.NewForConfig(config)
 	if err != nil {
@@ -24,8 +24,8 @@ func NewBroadcaster(config *rest.Config) (events.EventBroadcaster, error) {
 	return events.NewBroadcaster(sink{&events.EventSinkImpl{Interface: typed}}), nil
 }
 
-// Start begins to write. stop ends it, when no Event follows any more; the end of the context does not, because
-// there are Events about the end.
+// Start begins to write, with the logger and the values of the context. The end of the context does not end it, but
+// stop does, which waits for no Event.
 func Start(ctx context.Context, broadcasters ...events.EventBroadcaster) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop = func() {
@@ -58,10 +58,10 @@ func (s sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*e
 	return stored, again(err)
 }
 
-// again returns an error that the broadcaster takes for a missing answer, if the API server has failed.
+// again returns an error that the broadcaster takes for a missing answer, if the API server has failed. A server with
+// too many requests is not asked again: the client has waited already as it asked.
 func again(err error) error {
-	if apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
+	if apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) {
 		return fmt.Errorf("try again: %w", err)
 	}
 	return err

@@ -52,7 +52,7 @@ func TestEventsAreWrittenAgain(t *testing.T) {
 		{"etcd does not answer", apierrors.NewInternalError(errors.New("etcdserver: request timed out")), 2, 3, 1},
 		{"it takes too long", apierrors.NewTimeoutError("too long", 1), 1, 2, 1},
 		{"it asks for patience", apierrors.NewServerTimeout(resource, "create", 1), 1, 2, 1},
-		{"there are too many requests", apierrors.NewTooManyRequests("later", 1), 1, 2, 1},
+		{"there are too many requests", apierrors.NewTooManyRequests("later", 1), 1, 1, 0},
 		{"it is not ready", apierrors.NewServiceUnavailable("later"), 1, 2, 1},
 		{"no answer, which client-go repeats itself", errors.New("connection refused"), 1, 2, 1},
 		{"the namespace ends", apierrors.NewForbidden(resource, "web", errors.New("it is being terminated")), 1, 1, 0},

@@ -89,7 +89,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	stop, err := events.Start(ctx, broadcaster)
+	stop, err := events.Start(logr.NewContext(ctx, options.Logger.WithName("events")), broadcaster)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}

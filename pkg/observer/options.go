@@ -36,9 +36,9 @@ type Options struct {
 	Namespaces []string
 	// Notify is called when an owner has to act. It must not block, nor call back.
 	Notify func(Owner)
-	// Crowded reports that many owners wait to observe their objects for the first time, as when the
-	// process starts. The first list of a kind waits for them, up to two minutes. It must not call
-	// back. If nil, the list waits only while requests follow each other.
+	// Crowded reports that owners have not observed their objects yet, as when the process starts. The
+	// first list of a kind waits for them, up to two minutes. Crowded must not call back. If nil, the
+	// list waits only while requests follow each other.
 	Crowded func() bool
 	// Summarise returns facts about a live object beyond its observed fields. They are compared
 	// with ==. If nil, there are none. One result is stored for every object, so it must be small,

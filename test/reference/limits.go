@@ -69,6 +69,7 @@ func ofApplications() []group {
 			{"pkg/pacing", "pacedAtOnce", false, "the same at once, after a time without"},
 			{"pkg/pacing", "longestTurnWait", false, "how long one waits for its turn"},
 			{"pkg/observer", "longestGather", false, "how long the first list of a kind waits for further requests for objects of that kind"},
+			{"pkg/observer", "longestCrowd", false, "how long it waits, after the start of an agent, until all Applications had a pass"},
 			{"pkg/reconcile", "leastFetchPause", false, "the first pause after a URL could not be fetched"},
 			{"pkg/reconcile", "mostFetchPause", false, "the longest one"},
 			{"pkg/reconcile", "leastPatience", false, "how soon the agent checks again for an object that is being deleted"},

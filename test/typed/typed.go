@@ -38,6 +38,7 @@ type listed struct {
 }
 
 // Load returns the packages that match the patterns, such as ./pkg/..., by their folders below the root of the module.
+// Packages of the module that these import are among them.
 func Load(t testing.TB, root string, patterns ...string) map[string]*Package {
 	t.Helper()
 	module, err := filepath.Abs(root)

@@ -13,8 +13,12 @@ const (
 	// memoryInterval is the time between two looks at the memory.
 	memoryInterval = 30 * time.Second
 	// scarce is the part of the memory limit from which the process needs a larger one: the less is
-	// left, the more often the garbage collector runs. enough is the part below which it no longer does.
+	// left, the more often the garbage collector runs. Go itself keeps 3 % and unused pages free, so at
+	// 0.8 about a sixth is left. enough is the part below which it no longer needs one.
 	scarce, enough = 0.8, 0.7
+	// lasting is how many looks in a row have to find scarce memory. A start needs more than what
+	// follows.
+	lasting = 10
 )
 
 // MemoryNeeded returns the part of the memory limit (GOMEMLIMIT) that the process needs: what the last
@@ -40,13 +44,14 @@ func MemoryNeeded() float64 {
 	return (live + beside) / limit
 }
 
-// MemoryWatch logs when the memory limit gets too small for what the agent watches, and when it suffices
-// again.
+// MemoryWatch logs when memory is scarce for five minutes, and when it suffices again.
 type MemoryWatch struct {
 	Needed func() float64
 	Logger logr.Logger
 
-	isScarce bool
+	// found is how many looks in a row have found scarce memory; said: it was logged.
+	found int
+	said  bool
 }
 
 // Run is a runnable of the manager.
@@ -64,12 +69,18 @@ func (w *MemoryWatch) Run(ctx context.Context) error {
 }
 
 func (w *MemoryWatch) look() {
-	switch needed := w.Needed(); {
-	case needed > scarce && !w.isScarce:
-		w.isScarce = true
-		w.Logger.Info("The memory limit is too small: raise GOMEMLIMIT and the limit of the container", "needed", needed)
-	case needed < enough && w.isScarce:
-		w.isScarce = false
-		w.Logger.Info("The memory limit suffices again", "needed", needed)
+	needed := w.Needed()
+	if needed > scarce {
+		w.found++
+	} else {
+		w.found = 0
+	}
+	switch {
+	case w.found >= lasting && !w.said:
+		w.said = true
+		w.Logger.Info("Memory is scarce: raise GOMEMLIMIT and the limit of the container", "neededOfLimit", needed)
+	case needed < enough && w.said:
+		w.said = false
+		w.Logger.Info("The memory limit suffices again", "neededOfLimit", needed)
 	}
 }

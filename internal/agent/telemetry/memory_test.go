@@ -43,12 +43,18 @@ func TestMemoryWatch(t *testing.T) {
 		Needed: func() float64 { return needed },
 		Logger: funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}),
 	}
-	for _, needed = range []float64{0, 0.79, 0.81, 0.9, 0.75, 0.85, 0.69, 0.75, 0.81} {
-		watch.look()
+	for _, phase := range []struct {
+		looks int
+		needs float64
+	}{{5, 0}, {lasting - 1, 0.81}, {1, 0.79}, {lasting, 0.82}, {5, 0.9}, {1, 0.75}, {lasting, 0.85}, {1, 0.69}, {1, 0.75}, {lasting, 0.84}} {
+		needed = phase.needs
+		for range phase.looks {
+			watch.look()
+		}
 	}
 	check.Equal(t, "said", []string{
-		`"level"=0 "msg"="The memory limit is too small: raise GOMEMLIMIT and the limit of the container" "needed"=0.81`,
-		`"level"=0 "msg"="The memory limit suffices again" "needed"=0.69`,
-		`"level"=0 "msg"="The memory limit is too small: raise GOMEMLIMIT and the limit of the container" "needed"=0.81`,
+		`"level"=0 "msg"="Memory is scarce: raise GOMEMLIMIT and the limit of the container" "neededOfLimit"=0.82`,
+		`"level"=0 "msg"="The memory limit suffices again" "neededOfLimit"=0.69`,
+		`"level"=0 "msg"="Memory is scarce: raise GOMEMLIMIT and the limit of the container" "neededOfLimit"=0.84`,
 	}, said)
 }

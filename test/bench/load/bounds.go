@@ -53,7 +53,10 @@ func (r *report) broken() error {
 }
 
 // fewest is the number of rounds that have to count for a ratio to be proved.
-const fewest = 5
+const fewest = 6
+
+// rounding is by how much a value may exceed a bound of two decimals.
+const rounding = 0.005
 
 // check compares a ratio by the bad end of its interval, and a count by its worst round.
 func (b bound) check(c comparison) error {
@@ -70,7 +73,6 @@ func (b bound) check(c comparison) error {
 		}
 		return fmt.Errorf("%s: %s: %d rounds count, and at least %d prove a ratio", c, b.metric, counted, fewest)
 	}
-	const rounding = 0.005
 	got := c.ratios(b.metric)
 	if b.least && got.Low < b.ratio || !b.least && got.High > b.ratio+rounding {
 		return fmt.Errorf("%s: %s: %s, demanded %s", c, b.metric, got, number(b.ratio))
@@ -80,7 +82,7 @@ func (b bound) check(c comparison) error {
 
 func (b bound) checkCount(c comparison) error {
 	for n, round := range c.Rounds {
-		if got := round.Subject.Values[b.metric]; got > b.value {
+		if got := round.Subject.Values[b.metric]; got > b.value+rounding {
 			return fmt.Errorf("%s, round %d: %s: %s, demanded %s", c, n+1, b.metric, number(got), number(b.value))
 		}
 	}

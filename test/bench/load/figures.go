@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -23,23 +22,14 @@ func percentile(values []float64, percent float64) float64 {
 
 func median(values []float64) float64 { return percentile(values, 50) }
 
-// interval is a median, and between which values it lies with a probability of 95 %.
+// interval is the median of some values, the least and the largest. The median of all that could be measured lies
+// between these with a probability of 1 - 2/2^n for n values: 97 % for six, 98 % for seven.
 type interval struct{ Median, Low, High float64 }
 
-// intervalOf returns the median of values with its interval, by the bootstrap: the medians of samples that
-// are drawn from the values. It is the same for the same values.
+// intervalOf takes the extremes. A bootstrap of seven values is never beyond the second and the sixth, which
+// are right with 88 % only.
 func intervalOf(values []float64) interval {
-	const samples = 2000
-	random := rand.New(rand.NewPCG(1, 2))
-	medians := make([]float64, samples)
-	drawn := make([]float64, len(values))
-	for i := range medians {
-		for j := range drawn {
-			drawn[j] = values[random.IntN(len(values))]
-		}
-		medians[i] = median(drawn)
-	}
-	return interval{median(values), percentile(medians, 2.5), percentile(medians, 97.5)}
+	return interval{median(values), percentile(values, 0), percentile(values, 100)}
 }
 
 // String returns "1.20 (1.10 to 1.30)".

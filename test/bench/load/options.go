@@ -34,11 +34,9 @@ type Options struct {
 	Seconds int
 	// Delay is the time by which a proxy delays each request of a contender; 0: there is no
 	// proxy.
-	Delay time.Duration
-	// MemoryLimit is the value of GOMEMLIMIT for webhook and contenders; empty: there is none.
-	MemoryLimit string
-	Quick       bool
-	Strict      bool
+	Delay  time.Duration
+	Quick  bool
+	Strict bool
 
 	JSON, Markdown, Plots, Profile string
 	// From is a file of --json that replaces the measurement.
@@ -63,7 +61,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Unrelated, "unrelated", 200, "how many ConfigMaps of 256 KiB the scenario unrelated makes")
 	flags.IntVar(&o.Seconds, "seconds", 300, "for how long nothing happens in the scenario idle, and one drift a second in fleet")
 	flags.DurationVar(&o.Delay, "delay", 0, "by how much a proxy delays each request of a contender, as a control plane of several machines does; 0: no proxy")
-	flags.StringVar(&o.MemoryLimit, "memory-limit", "", "GOMEMLIMIT of webhook and contenders, such as 200MiB, as shipped")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	flags.BoolVar(&o.Strict, "strict", false, "end with an error if a figure is beyond its bound")
 	flags.StringVar(&o.JSON, "json", "", "file that all figures are written to, as JSON")

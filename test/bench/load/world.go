@@ -140,11 +140,6 @@ func (w *world) install(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if w.MemoryLimit != "" { // the processes of the control plane run already
-		if err := os.Setenv("GOMEMLIMIT", w.MemoryLimit); err != nil {
-			return err
-		}
-	}
 	if w.ours, err = installation.InstallWith(ctx, w.cluster, options, w.log); err != nil {
 		return err
 	}
