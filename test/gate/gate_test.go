@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,25 @@ func TestSummaryRepeatsWhyATestFailed(t *testing.T) {
 	const want = "FAIL x.TestA\n    a_test.go:1: want 2\n--- FAIL: TestA (0.00s)\nFAIL x\n1 packages, 1 tests"
 	if !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
+	}
+}
+
+// Of a long output, the summary has the complaint at its begin, and the end.
+func TestSummaryLeavesOutTheMiddle(t *testing.T) {
+	var events, want strings.Builder
+	events.WriteString(`{"Action":"start","Package":"x"}` + "\n")
+	for i := range 30 {
+		fmt.Fprintf(&events, `{"Action":"output","Package":"x","Test":"TestA","Output":"line %d\n"}`+"\n", i)
+		switch {
+		case i < reasonLines || i >= 30-reasonLines:
+			fmt.Fprintf(&want, "line %d\n", i)
+		case i == reasonLines:
+			want.WriteString("    ... 10 more lines, see above\n")
+		}
+	}
+	events.WriteString(`{"Action":"fail","Package":"x","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"x"}` + "\n")
+	if out := reportedFailure(t, events.String(), "x"); !strings.Contains(out, "FAIL x.TestA\n"+want.String()+"FAIL x\n") {
+		t.Errorf("want %q in\n%s", want.String(), out)
 	}
 }
 

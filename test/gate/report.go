@@ -38,7 +38,7 @@ type report struct {
 	total    int
 	taken    seconds
 	failed   []string          // packages, and tests as PACKAGE.TEST
-	reasons  map[string]string // the last lines of each of them
+	reasons  map[string]string // the first and last lines of each of them
 	skipped  map[string][]string
 	long     int
 	results  []result
@@ -144,20 +144,24 @@ func (r *report) takePackage(key string, e event) {
 	r.progress(fmt.Sprintf("%-4s %s %.0f s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "ok"}[e.Action], e.Package, e.Elapsed))
 }
 
-// reasonLines is the number of last lines of a failed test that the summary repeats.
-const reasonLines = 20
+// reasonLines is the number of the first, and of the last, lines of a failed test that the summary repeats. The first
+// ones have the complaint, the last ones what the test did at its end.
+const reasonLines = 10
 
 // noise matches lines that explain no failure: the logs of agents and webhooks, and
 // the progress that go test reports.
 var noise = regexp.MustCompile(`^(\{"|\s*(===|---) (RUN|PAUSE|CONT|NAME|PASS|SKIP)|(ok|FAIL)\s|$)`)
 
-// fail prints the output of a failed test or package. It stores the last lines for the
+// fail prints the output of a failed test or package. It stores some lines for the
 // summary, because the log of a suite is long.
 func (r *report) fail(key string) {
 	r.failed = append(r.failed, key)
 	r.show(key)
 	lines := slices.DeleteFunc(slices.Clone(r.output[key]), noise.MatchString)
-	r.reasons[key] = strings.Join(lines[max(0, len(lines)-reasonLines):], "")
+	if left := len(lines) - 2*reasonLines; left > 0 {
+		lines = slices.Replace(lines, reasonLines, reasonLines+left, fmt.Sprintf("    ... %d more lines, see above\n", left))
+	}
+	r.reasons[key] = strings.Join(lines, "")
 }
 
 // show prints the output of a test, package or build.
