@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path"
 	"strings"
 )
 
@@ -34,14 +33,19 @@ that fails because of it. If no test fails, a test is missing.
 func markdown(head string, outcomes []outcome) string {
 	var page strings.Builder
 	page.WriteString(head)
-	file := ""
+	rows := map[string][]outcome{}
+	var files []string
 	for _, o := range outcomes {
-		if o.File != file {
-			file = o.File
-			fmt.Fprintf(&page, "\n## %s\n\n| bug | what a user would suffer | caught by |\n|---|---|---|\n",
-				path.Join(path.Base(path.Dir(file)), path.Base(file)))
+		if rows[o.File] == nil {
+			files = append(files, o.File)
 		}
-		fmt.Fprintf(&page, "| %s | %s | %s |\n", o.Name, cell(o.Why), cell(o.found()))
+		rows[o.File] = append(rows[o.File], o)
+	}
+	for _, file := range files {
+		fmt.Fprintf(&page, "\n## %s\n\n| bug | what a user would suffer | caught by |\n|---|---|---|\n", file)
+		for _, o := range rows[file] {
+			fmt.Fprintf(&page, "| %s | %s | %s |\n", o.Name, cell(o.Why), cell(o.found()))
+		}
 	}
 	return page.String()
 }
