@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -117,6 +118,32 @@ func (w world) works(t *testing.T, colour string) {
 	w.has(t, "drifted", "")
 }
 
+// leases returns the versions of the agents' Leases.
+func leases(t *testing.T, plane *kit.Plane) map[string]string {
+	t.Helper()
+	found, err := plane.CoordinationV1().Leases(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
+	kit.Must(t, err)
+	versions := map[string]string{}
+	for _, lease := range found.Items {
+		versions[lease.Name] = lease.ResourceVersion
+	}
+	return versions
+}
+
+// renewed waits until each Lease has another version than before. An agent notices no restore of a snapshot
+// that has the last version that it knows: see ADR 055.
+func renewed(t *testing.T, plane *kit.Plane, before map[string]string) {
+	t.Helper()
+	kit.EventuallyWithin(t, within, func() string {
+		for name, now := range leases(t, plane) {
+			if now == before[name] {
+				return "Lease " + name + " was not renewed"
+			}
+		}
+		return ""
+	})
+}
+
 // The hub is restored, and with it the objects of its own agent. The objects of the other cluster went on,
 // and become what the restored Applications say.
 func TestTheHubIsRestoredFromASnapshot(t *testing.T) {
@@ -128,11 +155,13 @@ func TestTheHubIsRestoredFromASnapshot(t *testing.T) {
 		w.past(t)
 	}
 	createHabitat(t, "old")
+	before := leases(t, env.hub)
 	copied := snapshot(t, env.hub)
 	for _, w := range []world{both, hubOnly} {
 		w.later(t)
 	}
 	createHabitat(t, "later") // so that a watch of before says nothing for long
+	renewed(t, env.hub, before)
 	restore(t, env.hub, copied)
 	started := time.Now()
 	for _, w := range []world{both, hubOnly} {
@@ -178,8 +207,10 @@ func TestATargetIsRestoredFromASnapshot(t *testing.T) {
 	respawn(t)
 	w := newWorld(t, "east", "east", "target-", env.east)
 	w.past(t)
+	before := leases(t, env.east)
 	copied := snapshot(t, env.east)
 	w.later(t)
+	renewed(t, env.east, before)
 	restore(t, env.east, copied)
 	started := time.Now()
 	w.has(t, "changed", "blue")
