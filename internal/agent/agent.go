@@ -69,7 +69,9 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 		return nil, err
 	}
 	memory := &telemetry.MemoryWatch{Needed: telemetry.MemoryNeeded, Logger: a.configs.Logger.WithName("memory")}
-	for _, run := range []manager.RunnableFunc{newThrift().run, memory.Run, a.known.AwaitSync} {
+	for _, run := range []manager.RunnableFunc{
+		every(thriftInterval, newThrift().look), every(telemetry.MemoryInterval, memory.Look), a.known.AwaitSync,
+	} {
 		if err = a.manager.Add(&everywhere{run}); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
@@ -25,20 +24,6 @@ type thrift struct {
 }
 
 func newThrift() *thrift { return &thrift{allocated: allocated, giveBack: debug.FreeOSMemory} }
-
-// run is a runnable of the manager.
-func (t *thrift) run(ctx context.Context) error {
-	ticker := time.NewTicker(thriftInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			t.look()
-		}
-	}
-}
 
 func (t *thrift) look() {
 	now := t.allocated()

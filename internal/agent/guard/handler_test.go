@@ -89,6 +89,16 @@ func (s scenario) run(t *testing.T) {
 	})
 }
 
+// denying returns the scenario for an Application whose guard denies.
+func (s scenario) denying() scenario {
+	warning := s.make
+	s.make = func(t *testing.T, w *world) admission.Request {
+		w.app.Wishes.Guard = application.GuardDeny
+		return warning(t, w)
+	}
+	return s
+}
+
 func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 	for _, s := range []scenario{
 		{"a change", func(t *testing.T, w *world) admission.Request { return w.seven(t) }, warnedOf(replicasText)},
@@ -199,12 +209,7 @@ func TestADenialIsA403UnlessAUserBreaksTheGlass(t *testing.T) {
 			return by(w.seven(t), "system:serviceaccount:shop:default")
 		}, deniedWith(replicasText)},
 	} {
-		deny := s.make
-		s.make = func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Guard = application.GuardDeny
-			return deny(t, w)
-		}
-		s.run(t)
+		s.denying().run(t)
 	}
 }
 
@@ -301,12 +306,7 @@ func TestWhatCannotBeJudgedPasses(t *testing.T) {
 			return request
 		}, unjudged},
 	} {
-		strict := s.make
-		s.make = func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Guard = application.GuardDeny
-			return strict(t, w)
-		}
-		s.run(t)
+		s.denying().run(t)
 	}
 }
 

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"math"
 	runtimemetrics "runtime/metrics"
 	"time"
@@ -9,9 +8,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
+// MemoryInterval is the time between two looks at the memory.
+const MemoryInterval = 30 * time.Second
+
 const (
-	// memoryInterval is the time between two looks at the memory.
-	memoryInterval = 30 * time.Second
 	// scarce is the part of the memory limit from which the process needs a larger one: the less is
 	// left, the more often the garbage collector runs. Go itself keeps 3 % and unused pages free, so at
 	// 0.8 about a sixth is left. enough is the part below which it no longer needs one.
@@ -54,21 +54,8 @@ type MemoryWatch struct {
 	said  bool
 }
 
-// Run is a runnable of the manager.
-func (w *MemoryWatch) Run(ctx context.Context) error {
-	ticker := time.NewTicker(memoryInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			w.look()
-		}
-	}
-}
-
-func (w *MemoryWatch) look() {
+// Look is to be called in each MemoryInterval.
+func (w *MemoryWatch) Look() {
 	needed := w.Needed()
 	if needed > scarce {
 		w.found++

@@ -49,7 +49,7 @@ func TestMemoryWatch(t *testing.T) {
 	}{{5, 0}, {lasting - 1, 0.81}, {1, 0.79}, {lasting, 0.82}, {5, 0.9}, {1, 0.75}, {lasting, 0.85}, {1, 0.69}, {1, 0.75}, {lasting, 0.84}} {
 		needed = phase.needs
 		for range phase.looks {
-			watch.look()
+			watch.Look()
 		}
 	}
 	check.Equal(t, "said", []string{
