@@ -84,6 +84,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 		renewTarget: a.target.Renew, renewHub: a.hub.Renew, recorder: a.events.Hub,
 	}
 	a.counts.SetActing(options.Cluster, false)
+	a.counts.SetShards(options.Cluster, options.Lease.Shards)
 	if a.tenure, err = right.Connect(right.Options{
 		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.react, Logger: configs.Logger.WithName("leases"),
 	}, configs.Target, configs.Hub); err != nil {

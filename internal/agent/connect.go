@@ -51,7 +51,7 @@ func (a *replica) connect() error {
 	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
 		Client: clients.Objects, Streams: clients.Streams, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
-		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: application.OwnerOf,
+		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: a.ownerOf,
 		Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
@@ -82,6 +82,12 @@ func (a *replica) connect() error {
 		}
 	}
 	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.Confirmed()), kinds, reconciler})
+}
+
+// ownerOf returns the Application that an object names, if this replica acts for it.
+func (a *replica) ownerOf(live map[string]any) (observer.Owner, bool) {
+	owner, ok := application.OwnerOf(live)
+	return owner, ok && a.tenure.Owns(owner.Namespace)
 }
 
 // newHubResync compares the Applications with what is known of them.

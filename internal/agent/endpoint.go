@@ -14,6 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
 	"github.com/krake-observer/krake-observer/internal/hooks"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
@@ -42,7 +43,7 @@ func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) e
 	}
 	issuer := hooks.NewIssuer(hooks.NewSecretKeeper(secrets, a.options.Namespace), endpoint, time.Now, logger)
 	server, err := hooks.NewServer(hooks.ServerOptions{
-		Address: options.Address, Issuer: issuer, Applications: whileActing{store, a.tenure.Hub}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
+		Address: options.Address, Issuer: issuer, Applications: whileActing{store, a.tenure}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
 		Logger: logger, Registerer: registry, Now: time.Now,
 	})
 	if err != nil {
@@ -52,17 +53,22 @@ func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) e
 	return errors.Join(a.manager.Add(issuer), a.manager.Add(server), a.manager.AddReadyzCheck("hooks", issuer.Ready))
 }
 
-// whileActing reads Applications while this replica acts: the cache of another replica may be
+// whileActing reads Applications while this replica acts for them: the cache of another replica may be
 // older than the call of a Pod.
 type whileActing struct {
 	store *hub.Store
-	may   func() error
+	right *right.Tenure
 }
+
+var errAnotherShard = errors.New("another replica acts for the Applications of this namespace")
 
 // Get implements hooks.Applications.
 func (a whileActing) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
-	if err := a.may(); err != nil {
+	if err := a.right.Hub(); err != nil {
 		return nil, err
+	}
+	if !a.right.Owns(name.Namespace) {
+		return nil, errAnotherShard
 	}
 	return a.store.Get(ctx, name)
 }

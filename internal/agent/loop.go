@@ -33,6 +33,9 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if l.right.Wait(ctx) != nil {
 		return ctrl.Result{}, nil // the agent ends
 	}
+	if !l.right.Owns(request.Namespace) {
+		return ctrl.Result{}, nil
+	}
 	ctx, done := right.Outlive(ctx, l.right.Grace())
 	defer done()
 	switch err := l.right.Target(); {

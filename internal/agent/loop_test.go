@@ -16,10 +16,15 @@ import (
 )
 
 // granted is a right to act, or the errors that deny it.
-type granted struct{ wait, target error }
+type granted struct {
+	wait, target error
+	// another: another shard owns the Applications.
+	another bool
+}
 
 func (g granted) Wait(ctx context.Context) error { return errors.Join(g.wait, ctx.Err()) }
 func (g granted) Target() error                  { return g.target }
+func (g granted) Owns(string) bool               { return !g.another }
 func (g granted) Grace() time.Duration           { return time.Minute }
 
 // passed records the passes.
@@ -52,6 +57,8 @@ func TestLoop(t *testing.T) {
 		{"it may act", granted{}, []string{"pass of demo/app"}, 0},
 		{"the target is away", granted{target: fmt.Errorf("%w: no route", right.ErrTargetUnreachable)}, []string{"demo/app is told to be unreachable"}, 0},
 		{"it was stopped, and somebody else may act", granted{target: right.ErrNotActing}, nil, unsureFor},
+		{"another shard has the Application", granted{another: true}, nil, 0},
+		{"the target is away from another shard's Application", granted{another: true, target: right.ErrTargetUnreachable}, nil, 0},
 		{"it ends before its turn", granted{wait: context.Canceled}, nil, 0},
 	}
 	for _, c := range cases {

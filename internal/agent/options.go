@@ -126,6 +126,7 @@ func (o *Options) validateHabitat() error {
 		{"--namespace-map", len(o.Namespaces.Map) > 0},
 		{"--hooks", o.Hooks.Enabled},
 		{"--guard", o.Guard.Enabled},
+		{"--shards", o.Lease.Shards > 1},
 		{"--url-source-hosts", len(o.Sources.Hosts) > 0},
 		{"--require-service-account", o.RequireServiceAccount},
 	} {

@@ -41,6 +41,8 @@ func TestValidate(t *testing.T) {
 		{"a renewal without a pause is a flood", []string{"--leader-elect-retry-period=0"}, []string{
 			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",
 		}},
+		{"more shards than the agent's role names", []string{"--shards=9"}, []string{"--shards: must be 1 to 8"}},
+		{"shards without Leases", []string{"--shards=2", "--leader-elect=false"}, []string{"--shards: needs --leader-elect: a Lease decides which replica has a shard"}},
 		{"no holds, and no resync", []string{"--max-hold=0", "--resync-period=0"}, nil},
 		{"a time before now, and a resync that is a poll", []string{"--max-hold=-1s", "--resync-period=10ms"}, []string{
 			"--max-hold: must not be negative", "--resync-period: must be 0 or at least 1s",

@@ -10,6 +10,7 @@ import (
 type Grant interface {
 	Wait(ctx context.Context) error
 	Target() error
+	Owns(namespace string) bool
 	Grace() time.Duration
 }
 

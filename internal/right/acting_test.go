@@ -13,6 +13,7 @@ type granted struct{ wait, target error }
 
 func (g granted) Wait(ctx context.Context) error { return errors.Join(g.wait, ctx.Err()) }
 func (g granted) Target() error                  { return g.target }
+func (g granted) Owns(string) bool               { return true }
 func (g granted) Grace() time.Duration           { return time.Minute }
 
 // The right to act alone is not enough: the known Applications are first compared with the

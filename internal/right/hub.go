@@ -102,7 +102,7 @@ func (h *hubKeeper) askTarget(ctx context.Context) (types.UID, error) {
 func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 	request, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
-	from, err := h.lease.ask(request, h.ours, h.claim, h.mayTake)
+	granted, err := h.ask(request)
 	switch {
 	case endsProcess(err):
 		return 0, err
@@ -113,14 +113,27 @@ func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 		return h.soon(), nil
 	}
 	h.answered()
-	if from.IsZero() && h.standing.refusal() == "" {
+	if !granted && h.standing.refusal() == "" {
 		return h.soon(), nil
 	}
-	if !from.IsZero() && !h.ours {
+	if granted && !h.ours {
 		h.ours = true
 		h.standing.act()
 	}
 	return jittered(h.options.Heartbeat), nil
+}
+
+// ask renews the Lease, or takes it if that is allowed. Only the first shard has it; the others read that it is the
+// first shard's.
+func (h *hubKeeper) ask(ctx context.Context) (granted bool, err error) {
+	if h.target == nil || h.target.leases.shard == 0 {
+		from, err := h.lease.ask(ctx, h.ours, h.claim, h.mayTake)
+		return !from.IsZero(), err
+	}
+	if err := h.lease.read(ctx); err != nil {
+		return false, err
+	}
+	return h.mayFollow()
 }
 
 // jittered returns the interval of heartbeats, varied by up to a tenth: agents whose hub
@@ -142,12 +155,12 @@ func (h *hubKeeper) claim() *coordinationv1.Lease {
 	return wanted
 }
 
-// targetLease is the UID of the Lease on the target.
+// targetLease is the UID of the Lease on the target, of the first shard.
 func (h *hubKeeper) targetLease() types.UID {
 	if h.target == nil {
 		return ""
 	}
-	return h.target.uid
+	return h.target.first
 }
 
 // mayTake decides by the agent that has the cluster's name.
@@ -158,9 +171,8 @@ func (h *hubKeeper) mayTake() (bool, error) {
 	if h.ours {
 		return h.isStillOurs()
 	}
-	if bound := h.annotation(application.TargetAnnotation); bound != "" && bound != string(h.targetUID) {
-		h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, whose last holder is %q; this target is %s. "+
-			"To use the name for this target, stop that agent and delete the Lease", h.lease, bound, h.lease.holder(), h.targetUID))
+	if h.isOfAnotherTarget() {
+		h.refuseOtherTarget()
 		return false, nil
 	}
 	if h.lease.isFree() {
@@ -173,6 +185,31 @@ func (h *hubKeeper) mayTake() (bool, error) {
 	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
 		"this one waits until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
 	return false, nil
+}
+
+// mayFollow decides for a shard that does not have the Lease.
+func (h *hubKeeper) mayFollow() (bool, error) {
+	if h.lease.known == nil {
+		return h.ours, nil // the first shard writes it again
+	}
+	if h.ours && h.annotation(application.TargetAnnotation) != string(h.targetUID) {
+		return false, fmt.Errorf("%w: %s belongs to the agent of another target", ErrLost, h.lease)
+	}
+	if h.isOfAnotherTarget() {
+		h.refuseOtherTarget()
+		return false, nil
+	}
+	return h.ours || h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()), nil
+}
+
+func (h *hubKeeper) isOfAnotherTarget() bool {
+	bound := h.annotation(application.TargetAnnotation)
+	return bound != "" && bound != string(h.targetUID)
+}
+
+func (h *hubKeeper) refuseOtherTarget() {
+	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, whose last holder is %q; this target is %s. "+
+		"To use the name for this target, stop that agent and delete the Lease", h.lease, h.annotation(application.TargetAnnotation), h.lease.holder(), h.targetUID))
 }
 
 // isStillOurs: no other process had it since the last heartbeat.

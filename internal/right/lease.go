@@ -130,12 +130,18 @@ func (l *leaseRecord) giveBack(ctx context.Context) error {
 		if !l.isOurs() {
 			return nil
 		}
-		given := l.claim()
-		given.Spec.HolderIdentity = new("")
-		if _, err := l.write(ctx, given); !apierrors.IsConflict(err) {
+		if err := l.revoke(ctx); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
+}
+
+// revoke clears the holder.
+func (l *leaseRecord) revoke(ctx context.Context) error {
+	revoked := l.claim()
+	revoked.Spec.HolderIdentity = new("")
+	_, err := l.write(ctx, revoked)
+	return err
 }
 
 func (l *leaseRecord) isOurs() bool { return l.holder() == l.identity }

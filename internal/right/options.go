@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // The defaults of the times in Options.
@@ -33,6 +35,9 @@ type LeaseOptions struct {
 	// of the renewals. After RenewDeadline without a renewal this process stops to
 	// write.
 	Duration, RenewDeadline, RetryPeriod time.Duration
+	// Shards is by how many processes the Applications are divided, each of which holds a Lease on
+	// the target.
+	Shards int
 	// Heartbeat is the interval in which the Lease on the hub is renewed, which
 	// lasts four times as long.
 	Heartbeat time.Duration
@@ -44,6 +49,7 @@ func (l *LeaseOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long other replicas wait for a replica that is gone")
 	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the acting replica tries to renew the Lease before it stops")
 	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often to try to acquire or renew the Lease")
+	flags.IntVar(&l.Shards, "shards", 1, "among how many replicas the Applications are divided, by their namespaces; another replica more waits to replace one")
 	flags.DurationVar(&l.Heartbeat, "heartbeat-interval", DefaultHeartbeat, "how often to renew the Lease on the hub, which shows that this cluster's agent lives")
 }
 
@@ -55,6 +61,12 @@ func (l *LeaseOptions) Validate() error {
 	}
 	if l.RetryPeriod <= 0 || 2*l.RetryPeriod > l.RenewDeadline { // a renewal may fail once
 		failures = append(failures, errors.New("--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline"))
+	}
+	if l.Shards < 1 || l.Shards > application.MostShards {
+		failures = append(failures, fmt.Errorf("--shards: must be 1 to %d", application.MostShards))
+	}
+	if l.Shards > 1 && !l.Elect {
+		failures = append(failures, errors.New("--shards: needs --leader-elect: a Lease decides which replica has a shard"))
 	}
 	if l.Heartbeat < leastHeartbeat {
 		failures = append(failures, fmt.Errorf("--heartbeat-interval: must be at least %s", leastHeartbeat))
@@ -83,6 +95,7 @@ func (o Options) withDefaults() Options {
 	o.RenewDeadline = cmp.Or(o.RenewDeadline, DefaultRenewDeadline)
 	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
 	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
+	o.Shards = cmp.Or(o.Shards, 1)
 	if o.Changed == nil {
 		o.Changed = func(Change) {}
 	}

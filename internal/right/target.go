@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 // failuresOfTarget is how many renewals must fail until the target counts as unreachable.
@@ -16,16 +14,14 @@ import (
 // took too long.
 const failuresOfTarget = 2
 
-// targetKeeper keeps the Lease on the target.
+// targetKeeper keeps the Lease on the target, or that of one of the shards.
 type targetKeeper struct {
 	options  Options
 	standing *standing
-	lease    *leaseRecord
-	held     chan struct{} // closed when this process first held it
-
-	// Of the Lease at that time. They must never change.
-	uid  types.UID
-	term int32
+	leases   *shardLeases
+	held     chan struct{} // closed when this process first held one, and no other divides the Applications otherwise
+	term     int32         // of the own Lease: it must never change
+	first    types.UID     // of the first shard's Lease, when held
 
 	mu       sync.Mutex
 	renewed  time.Time
@@ -37,14 +33,13 @@ func newTargetKeeper(options Options, standing *standing) *targetKeeper {
 	return &targetKeeper{
 		options:  options,
 		standing: standing,
-		lease: &leaseRecord{
+		leases: newShardLeases(options.Cluster, options.Shards, leaseRecord{
 			client:    options.Target.Leases(options.Namespace),
 			namespace: options.Namespace,
-			name:      application.TargetLease(options.Cluster),
 			server:    "target",
 			identity:  options.Identity,
 			lasts:     options.Duration,
-		},
+		}),
 		held: make(chan struct{}),
 	}
 }
@@ -67,7 +62,11 @@ func (t *targetKeeper) keep(ctx context.Context) error {
 func (t *targetKeeper) step(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, (t.options.RenewDeadline-t.options.RetryPeriod)/failuresOfTarget)
 	defer cancel()
-	from, err := t.lease.ask(request, t.isHeld(), t.lease.claim, t.mayTake)
+	from, err := t.ask(request)
+	if err == nil && !from.IsZero() {
+		t.succeeded(from)
+		err = t.begin(request)
+	}
 	switch {
 	case endsProcess(err):
 		return err
@@ -77,10 +76,33 @@ func (t *targetKeeper) step(ctx context.Context) error {
 		t.failed(err)
 	case from.IsZero():
 		t.answered()
-	default:
-		t.succeeded(from)
 	}
 	return nil
+}
+
+// ask renews the Lease, or takes one that is free. It returns the time from which that lasts.
+func (t *targetKeeper) ask(ctx context.Context) (from time.Time, err error) {
+	if t.leases.own != nil {
+		return t.leases.own.ask(ctx, true, t.leases.claim, t.mayKeep)
+	}
+	if from, err = t.leases.take(ctx); t.leases.own != nil {
+		t.term = t.leases.own.term()
+	}
+	return from, err
+}
+
+// begin begins the right of a process that has a Lease.
+func (t *targetKeeper) begin(ctx context.Context) error {
+	if t.isHeld() {
+		return nil
+	}
+	alone, err := t.leases.isAlone(ctx)
+	if alone {
+		t.first = t.leases.all[0].known.UID
+		t.options.Logger.Info("holds the Lease on the target", "lease", t.leases.own.name)
+		close(t.held)
+	}
+	return err
 }
 
 func (t *targetKeeper) isHeld() bool {
@@ -92,17 +114,15 @@ func (t *targetKeeper) isHeld() bool {
 	}
 }
 
-// mayTake reports whether the Lease may be taken. It returns ErrLost if another process
-// has, or has had, our Lease. A missing Lease may mean another cluster at the same address.
-func (t *targetKeeper) mayTake() (bool, error) {
-	if !t.isHeld() {
-		return t.lease.isFree(), nil
+// mayKeep returns ErrLost if another process has, or has had, our Lease. A missing Lease may
+// mean another cluster at the same address.
+func (t *targetKeeper) mayKeep() (bool, error) {
+	own := t.leases.own
+	if own.known == nil {
+		return false, fmt.Errorf("%w: %s is gone", ErrLost, own)
 	}
-	if t.lease.known == nil {
-		return false, fmt.Errorf("%w: %s is gone", ErrLost, t.lease)
-	}
-	if !t.lease.isOurs() || t.lease.term() != t.term {
-		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, t.lease, t.lease.holder())
+	if !own.isOurs() || own.term() != t.term {
+		return false, fmt.Errorf("%w: %s was taken, its holder is %q", ErrLost, own, own.holder())
 	}
 	return true, nil
 }
@@ -144,11 +164,6 @@ func (t *targetKeeper) succeeded(from time.Time) {
 		t.options.Logger.Info("the target is back")
 		t.standing.report(TargetBack)
 	}
-	if !t.isHeld() {
-		t.uid, t.term = t.lease.known.UID, t.lease.term()
-		t.options.Logger.Info("holds the Lease on the target")
-		close(t.held)
-	}
 }
 
 // succeed records the success, and reports whether the target is back.
@@ -173,7 +188,7 @@ func (t *targetKeeper) check() error {
 		// do so until the target is back, and then send outdated writes.
 		return ErrTargetUnreachable
 	}
-	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.lease)
+	return fmt.Errorf("%w: %s was not renewed in time", ErrNotActing, t.leases.own)
 }
 
 // isOverdueLocked uses the monotonic clock.

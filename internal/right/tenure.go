@@ -91,6 +91,16 @@ func (t *Tenure) Hub() error {
 	return fmt.Errorf("%w: it waits for its Leases", ErrNotActing)
 }
 
+// Owns reports whether this process acts for the Applications of a namespace of the hub. Before it acts, it owns none.
+func (t *Tenure) Owns(namespace string) bool {
+	select {
+	case <-t.standing.acting:
+		return t.options.Shards <= 1 || shardOf(namespace, t.options.Shards) == t.target.leases.shard
+	default:
+		return false
+	}
+}
+
 // Grace is how long a running pass may continue after the right has ended.
 func (t *Tenure) Grace() time.Duration {
 	const most = 4 * time.Second
@@ -109,8 +119,8 @@ func (t *Tenure) giveBack(ctx context.Context, why error) {
 	defer cancel()
 	var both sync.WaitGroup
 	both.Go(func() { t.leave(ctx, t.hub.lease) })
-	if t.target != nil && why == nil {
-		both.Go(func() { t.leave(ctx, t.target.lease) })
+	if t.target != nil && t.target.leases.own != nil && why == nil {
+		both.Go(func() { t.leave(ctx, t.target.leases.own) })
 	}
 	both.Wait()
 }

@@ -3,6 +3,7 @@ package application
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,12 +109,31 @@ const (
 	TargetLeaseAnnotation = Prefix + "target-lease"
 )
 
+// The annotations of the Leases on the target of an agent with several shards: their number, and the
+// largest number that another process may still work by.
+const (
+	ShardsAnnotation       = Prefix + "shards"
+	ShardsBeforeAnnotation = Prefix + "shards-before"
+)
+
+// MostShards is the largest number of shards of an agent: its role names their Leases.
+const MostShards = 8
+
 // HubLease returns the name of the Lease on the hub that binds the name of a cluster to one target.
 func HubLease(cluster string) string { return "krake-cluster-" + cluster }
 
 // TargetLease returns the name of the Lease on the target that allows one replica of the agent to
 // act.
 func TargetLease(cluster string) string { return "krake-agent-" + cluster }
+
+// ShardLease returns the name of the Lease on the target for a shard. That of the first shard, 0, is
+// the [TargetLease].
+func ShardLease(cluster string, shard int) string {
+	if shard == 0 {
+		return TargetLease(cluster)
+	}
+	return TargetLease(cluster) + ".shard-" + strconv.Itoa(shard)
+}
 
 // UserAnnotations returns the annotations of this project that a user may write.
 func UserAnnotations() []string {

@@ -32,6 +32,9 @@ func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 	}{
 		{"the Lease of the target", "krake-agents", "krake-agent-local", agent("local"), allowed},
 		{"the Lease of the hub", "krake-agents", "krake-cluster-local", agent("local"), allowed},
+		{"that of a shard", "krake-agents", "krake-agent-local.shard-7", agent("local"), allowed},
+		{"that of a shard of another agent", "krake-agents", "krake-agent-other.shard-7", agent("local"), localsLeases},
+		{"one that is nearly that of a shard", "krake-agents", "krake-agent-local-shard-7", agent("local"), localsLeases},
 		{"that of another agent", "krake-agents", "krake-agent-other", agent("local"), localsLeases},
 		{"the name of another cluster", "krake-agents", "krake-cluster-other", agent("local"), localsLeases},
 		{"one whose name begins so", "krake-agents", "krake-agent-local2", agent("local"), localsLeases},

@@ -101,6 +101,7 @@ func ofPrograms() []group {
 			{"internal/agent/guard", "maxReview", false, "bytes of a review that the guard reads"},
 			{"pkg/forecast", "maxValue", true, "a value in it; a longer value is left out"},
 			{"internal/agent", "leastResync", false, "the shortest `--resync-period`"},
+			{"pkg/application", "MostShards", false, "the most `--shards`"},
 			{"internal/right", "leastHeartbeat", false, "the shortest `--heartbeat-interval`"},
 			{"internal/enrol", "leastDuration", false, "the shortest `--token-duration`"},
 		}},

@@ -53,6 +53,10 @@ func annotationNames() []ownName {
 			Effect: "the target that has the name of the cluster: the UID of its namespace kube-system"},
 		{Key: application.TargetLeaseAnnotation, On: "Lease on the hub", Writer: byAgent, Form: "a UID", Default: "bound to no target yet",
 			Effect: "the UID of the Lease on the target by which one replica acts"},
+		{Key: application.ShardsAnnotation, On: "Lease on the target", Writer: byAgent, Form: "a number", Default: "the agent has one shard",
+			Effect: "among how many replicas the Applications are divided"},
+		{Key: application.ShardsBeforeAnnotation, On: "Lease on the target", Writer: byAgent, Form: "a number", Default: "no other number is in use",
+			Effect: "the number changes: the replica waits for those that may still divide the Applications among so many"},
 	}...)
 }
 

@@ -29,6 +29,7 @@ type Metrics struct {
 	duration prometheus.Histogram
 	requests *prometheus.CounterVec
 	acting   *prometheus.GaugeVec
+	shards   *prometheus.GaugeVec
 	// dropped counts the Events that pace leaves out.
 	dropped prometheus.Counter
 
@@ -59,7 +60,11 @@ func NewMetrics() *Metrics {
 		}, []string{"reason"}),
 		acting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "krake_agent_acting",
-			Help: "1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does.",
+			Help: "1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does, or one for each shard.",
+		}, []string{"cluster"}),
+		shards: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "krake_agent_shards",
+			Help: "Among how many replicas the Applications of the cluster are divided (--shards): so many must act.",
 		}, []string{"cluster"}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "krake_events_dropped_total",
@@ -75,7 +80,7 @@ func NewMetrics() *Metrics {
 
 // Register registers the metrics.
 func (m *Metrics) Register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.dropped} {
+	for _, collector := range []prometheus.Collector{m.drifts, m.repairs, m.duration, m.requests, m.acting, m.shards, m.dropped} {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}
@@ -90,6 +95,11 @@ func (m *Metrics) SetActing(cluster string, acting bool) {
 		value = 1
 	}
 	m.acting.WithLabelValues(cluster).Set(value)
+}
+
+// SetShards records by how many replicas the Applications of the cluster are divided.
+func (m *Metrics) SetShards(cluster string, shards int) {
+	m.shards.WithLabelValues(cluster).Set(float64(shards))
 }
 
 // CountRequest counts a request to an API server.

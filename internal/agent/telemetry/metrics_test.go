@@ -95,9 +95,13 @@ func TestMetrics(t *testing.T) {
 	}
 	counts.CountRequest("repair")
 	counts.SetActing("local", true)
-	const want = `# HELP krake_agent_acting 1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does.
+	counts.SetShards("local", 3)
+	const want = `# HELP krake_agent_acting 1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does, or one for each shard.
 # TYPE krake_agent_acting gauge
 krake_agent_acting{cluster="local"} 1
+# HELP krake_agent_shards Among how many replicas the Applications of the cluster are divided (--shards): so many must act.
+# TYPE krake_agent_shards gauge
+krake_agent_shards{cluster="local"} 3
 # HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.
 # TYPE krake_api_requests_total counter
 krake_api_requests_total{reason="create"} 0

@@ -8,6 +8,8 @@ import (
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/engine"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
@@ -37,6 +39,7 @@ type loop struct {
 	targets [][]*unstructured.Unstructured
 	of      map[kube.ResourceKey]int
 	write   kube.ResourceOperations
+	engine  engine.GitOpsEngine // nil: the loop compares and applies
 }
 
 func newLoop(config *rest.Config, kind workload.Kind, options Options) *loop {
@@ -65,6 +68,9 @@ func (l *loop) run(ctx context.Context) error {
 	}
 	defer done()
 	l.write = write
+	if l.options.EngineSync {
+		l.engine = engine.NewEngine(l.config, l.cache, engine.WithLogr(logr.Discard()), engine.WithKubectl(l.kubectl))
+	}
 	unsubscribe := l.cache.OnResourceUpdated(func(now, _ *cache.Resource, _ map[kube.ResourceKey]*cache.Resource) {
 		if now == nil {
 			return
@@ -129,10 +135,14 @@ func (l *loop) work(ctx context.Context) error {
 // sync compares the objects of an Application, and applies those that differ.
 func (l *loop) sync(ctx context.Context, application int) error {
 	targets := l.targets[application]
-	live, err := l.cache.GetManagedLiveObjs(targets, func(r *cache.Resource) bool {
+	isOurs := func(r *cache.Resource) bool {
 		of, ok := l.of[r.ResourceKey()]
 		return ok && of == application
-	})
+	}
+	if l.engine != nil {
+		return l.engineSync(ctx, targets, isOurs)
+	}
+	live, err := l.cache.GetManagedLiveObjs(targets, isOurs)
 	if err != nil {
 		return err
 	}
@@ -153,4 +163,15 @@ func (l *loop) sync(ctx context.Context, application int) error {
 		}
 	}
 	return nil
+}
+
+// engineSync has the library compare and apply. It applies all objects, changed or not, on the server like the loop.
+func (l *loop) engineSync(ctx context.Context, targets []*unstructured.Unstructured, isOurs func(*cache.Resource) bool) error {
+	var copies []*unstructured.Unstructured
+	for _, target := range targets {
+		copies = append(copies, target.DeepCopy()) // Sync sets labels and namespaces in them
+	}
+	_, err := l.engine.Sync(ctx, copies, isOurs, "1", copies[0].GetNamespace(),
+		sync.WithLogr(logr.Discard()), sync.WithServerSideApply(true), sync.WithServerSideApplyManager("gitops"))
+	return err
 }

@@ -1,7 +1,8 @@
 // Gitops is a loop over gitops-engine, the library of Argo CD. The library's cache
 // watches the cluster. Its diff compares the Application of a changed object, and its
 // server-side apply writes the whole object. The loop leaves out everything else that
-// Argo CD does.
+// Argo CD does. With --engine-sync it leaves comparing and applying to the library's Sync, as
+// the library's own example does.
 //
 //	gitops --kubeconfig FILE --kind configmap --set drift
 package main
@@ -32,6 +33,8 @@ type Options struct {
 	Kubeconfig, Kind, Set string
 	// PerApplication is the number of objects in an Application.
 	PerApplication int
+	// EngineSync leaves comparing and applying to the Sync of gitops-engine.
+	EngineSync bool
 }
 
 // AddFlags adds the flags with their defaults.
@@ -39,6 +42,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "how to reach the API server")
 	flags.StringVar(&o.Kind, "kind", "configmap", "what is guarded: configmap, deployment or custom")
 	flags.StringVar(&o.Set, "set", "", "which of them: those whose label "+workload.SetLabel+" has this value")
+	flags.BoolVar(&o.EngineSync, "engine-sync", false, "compare and apply by gitops-engine's own Sync")
 	flags.IntVar(&o.PerApplication, "per-application", 10, "how many objects an Application has")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/program"
@@ -23,18 +25,27 @@ const (
 	floor     = "floor"
 	floorJSON = "floor-json"
 	poller    = "poller"
-	// gitops is test/bench/gitops.
-	gitops = "gitops"
+	// gitops is test/bench/gitops. The same with another number of objects in an Application, and with
+	// gitops-engine's own Sync in place of a loop of ours.
+	gitops     = "gitops"
+	gitops100  = "gitops-100"
+	gitops1000 = "gitops-1000"
+	gitopsSync = "gitops-sync"
 	// nothing guards nothing, decoder only decodes the events to unstructured trees.
 	nothing = "nothing"
 	decoder = "decoder"
 )
 
 // subjects are the contenders that are compared with the floor.
-func subjects() []string { return []string{ours, floorJSON, gitops, poller} }
+func subjects() []string {
+	return []string{ours, floorJSON, gitops, gitops100, gitops1000, gitopsSync, poller}
+}
 
 // has reports whether a contender is to be measured.
 func (w *world) has(contender string) bool { return slices.Contains(w.Contenders, contender) }
+
+// isGitops reports whether a contender is test/bench/gitops.
+func isGitops(contender string) bool { return strings.HasPrefix(contender, gitops) }
 
 // become makes a contender the only one that guards the set, and returns when it is
 // idle.
@@ -69,9 +80,10 @@ func (w *world) start(ctx context.Context, contender string, s *set) (err error)
 	case ours:
 		w.running = ours
 		return w.ours.StartAgent(ctx)
-	case gitops:
+	case gitops, gitopsSync, gitops100, gitops1000:
 		name = "gitops"
-		arguments = append(arguments, "--per-application", strconv.Itoa(s.perApplication))
+		size := map[string]int{gitops100: 100, gitops1000: 1000}[contender]
+		arguments = append(arguments, "--per-application", strconv.Itoa(cmp.Or(size, s.perApplication)), "--engine-sync="+strconv.FormatBool(contender == gitopsSync))
 	case poller:
 		arguments = append(arguments, "--poll", "2s", "--encoding", "json")
 	case floorJSON:

@@ -38,10 +38,10 @@ func (w *world) driftsAt(concurrency int) int {
 	if concurrency > 1 {
 		count *= 4
 	}
-	switch w.running {
-	case poller: // a second or more for each, but they wait concurrently
+	switch {
+	case w.running == poller: // a second or more for each, but they wait concurrently
 		return max(10, count/10)
-	case gitops:
+	case isGitops(w.running):
 		return max(10, count/5)
 	}
 	return count
@@ -138,7 +138,7 @@ func (w *world) driftScenario(ctx context.Context, s *set) error {
 	for _, concurrency := range w.Concurrency {
 		var contenders []string
 		for _, contender := range w.Contenders {
-			if contender == ours || contender == floorJSON || concurrency == 1 || contender == gitops && concurrency <= 16 {
+			if contender == ours || contender == floorJSON || concurrency == 1 || isGitops(contender) && concurrency <= 16 {
 				contenders = append(contenders, contender)
 			}
 		}

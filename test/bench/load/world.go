@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (w *world) build(ctx context.Context) error {
 		return fmt.Errorf("find the module: %w", err)
 	}
 	packages := []string{"./floor"}
-	if w.has(gitops) {
+	if slices.ContainsFunc(w.Contenders, isGitops) {
 		packages = append(packages, "./gitops")
 	}
 	for _, name := range packages {

@@ -1,0 +1,327 @@
+package right
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+)
+
+func divided(shards int) func(*Options) { return func(o *Options) { o.Shards = shards } }
+
+// namespaces are enough for each shard of eight to have some.
+var namespaces = namesOf(64)
+
+func namesOf(count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprintf("team-%d", i))
+	}
+	return names
+}
+
+// shares returns how many of the namespaces each agent owns that may write. It fails if two own the same.
+func shares(t *testing.T, agents map[string]*agent, namespaces []string) map[string]int {
+	t.Helper()
+	owns, owners := map[string]int{}, map[string]string{}
+	for name, a := range agents {
+		if a.Target() != nil {
+			continue
+		}
+		for _, namespace := range namespaces {
+			if !a.Owns(namespace) {
+				continue
+			}
+			if other := owners[namespace]; other != "" {
+				t.Fatalf("%s and %s act for namespace %s", other, name, namespace)
+			}
+			owners[namespace] = name
+			owns[name]++
+		}
+	}
+	return owns
+}
+
+// checkAll fails unless so many agents act, and own all namespaces.
+func checkAll(t *testing.T, agents map[string]*agent, want int) {
+	t.Helper()
+	owns, sum := shares(t, agents, namespaces), 0
+	for _, share := range owns {
+		sum += share
+	}
+	all := len(namespaces)
+	if want == 0 {
+		all = 0
+	}
+	if len(owns) != want || sum != all {
+		t.Errorf("these agents act: %v, want %d for %d namespaces", owns, want, all)
+	}
+}
+
+// startAll starts replicas with the same number of shards.
+func (w *world) startAll(t *testing.T, name string, replicas, shards int) map[string]*agent {
+	agents := map[string]*agent{}
+	for i := range replicas {
+		identity := fmt.Sprintf("%s-%d", name, i)
+		agents[identity] = w.start(t, identity, divided(shards))
+	}
+	return agents
+}
+
+// The namespaces are spread evenly, and those of one shard are all.
+func TestShardOf(t *testing.T) {
+	for shards := 1; shards <= application.MostShards; shards++ {
+		counts := make([]int, shards)
+		for _, namespace := range namespaces {
+			counts[shardOf(namespace, shards)]++
+		}
+		if even := len(namespaces) / shards; slices.Min(counts) < even/2 || slices.Max(counts) > 2*even {
+			t.Errorf("%d shards have %v of the namespaces", shards, counts)
+		}
+	}
+}
+
+// Of four replicas, three act, each for a shard. The fourth takes the place of one that is gone.
+func TestShards(t *testing.T) {
+	for name, test := range map[string]struct {
+		gone func(*world, string, *agent) error
+		by   time.Duration
+	}{
+		"released": {func(_ *world, _ string, a *agent) error { return a.end() }, DefaultRetryPeriod},
+		"killed": {func(w *world, name string, _ *agent) error { w.cut(name); return nil },
+			DefaultDuration + 2*DefaultRetryPeriod},
+	} {
+		for shard := range 3 {
+			inBubble(t, fmt.Sprintf("%s/%d", name, shard), func(t *testing.T) {
+				w := newWorld()
+				agents := w.startAll(t, "a", 4, 3)
+				sleep(time.Minute)
+				checkAll(t, agents, 3)
+				leaving := w.target.holder(t, application.ShardLease(cluster, shard))
+				if err := test.gone(w, leaving, agents[leaving]); err != nil {
+					t.Error(err)
+				}
+				left := agents[leaving]
+				delete(agents, leaving)
+				sleep(test.by)
+				checkAll(t, agents, 3)
+				if left.Target() == nil {
+					t.Error("the one that is gone may still write")
+				}
+				for _, a := range agents {
+					if a.Refusal() != "" {
+						t.Errorf("an agent is refused: %s", a.Refusal())
+					}
+				}
+			})
+		}
+	}
+}
+
+// The Leases say by how many the Applications are divided, as long as they are. An agent that never was divided asks for
+// one Lease only.
+func TestMarksOfShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		checkMarks := func(want ...string) {
+			t.Helper()
+			var found []string
+			for _, l := range w.target.byKey {
+				found = append(found, fmt.Sprintf("%s %s/%s", l.Name, l.Annotations[application.ShardsAnnotation], l.Annotations[application.ShardsBeforeAnnotation]))
+			}
+			if slices.Sort(found); !slices.Equal(found, want) {
+				t.Errorf("the Leases are %q, want %q", found, want)
+			}
+		}
+		one := w.start(t, "one")
+		one.awaitActing(t, 0)
+		sleep(time.Minute)
+		checkMarks(targetLease + " /")
+		if err := one.end(); err != nil {
+			t.Error(err)
+		}
+
+		t.Log("Three do not wait for one: it has ended.")
+		for name, a := range w.startAll(t, "three", 3, 3) {
+			sleep(2 * DefaultRetryPeriod)
+			if a.Target() != nil {
+				t.Errorf("%s %s", name, a.stands())
+			}
+			defer a.stop()
+		}
+		checkMarks(targetLease+" 3/", targetLease+".shard-1 3/", targetLease+".shard-2 3/")
+	})
+}
+
+// The number of shards changes as in a rolling update: the new replicas come first, then the old ones go, one after the
+// other. No namespace has two agents, and in the end the new ones act for all.
+func TestNumberOfShardsChanges(t *testing.T) {
+	for _, test := range []struct{ from, to int }{{1, 3}, {3, 1}, {2, 3}, {3, 2}, {8, 1}, {1, 8}} {
+		for order := range 4 {
+			inBubble(t, fmt.Sprintf("%d to %d/%d", test.from, test.to, order), func(t *testing.T) {
+				w := newWorld()
+				old := w.startAll(t, "old", test.from+1, test.from)
+				sleep(time.Minute)
+				checkAll(t, old, test.from)
+				all := w.startAll(t, "new", test.to+1, test.to)
+				for name, a := range old {
+					all[name] = a
+				}
+				leaving := slices.Sorted(maps.Keys(old))
+				rand.New(rand.NewPCG(uint64(order), 0)).Shuffle(len(leaving), func(i, j int) { leaving[i], leaving[j] = leaving[j], leaving[i] })
+				for _, name := range leaving {
+					for range 60 {
+						sleep(500 * time.Millisecond)
+						shares(t, all, namespaces)
+					}
+					if err := all[name].end(); err != nil && !strings.Contains(err.Error(), ErrLost.Error()) {
+						t.Error(err)
+					}
+					delete(all, name)
+				}
+				sleep(2 * DefaultDuration)
+				checkAll(t, all, test.to)
+				if before := w.target.lease(t, targetLease).Annotations[application.ShardsBeforeAnnotation]; before != "" {
+					t.Errorf("the Lease says that agents may still divide by %s", before)
+				}
+			})
+		}
+	}
+}
+
+// A Lease with a number that cannot be read is that of another number.
+func TestUnreadableNumberOfShards(t *testing.T) {
+	for _, text := range []string{"x", "0", "-1", "9", "99999999999999999999", "3.0"} {
+		inBubble(t, text, func(t *testing.T) {
+			w := newWorld()
+			w.target.edit(t, application.ShardLease(cluster, 7), func(l *coordinationv1.Lease) {
+				heldBy("them")(l)
+				l.Annotations = map[string]string{application.ShardsAnnotation: text}
+			})
+			agents := w.startAll(t, "a", 2, 2)
+			const lasts = 80 * time.Second // its holder said so
+			sleep(lasts - DefaultRetryPeriod)
+			checkAll(t, agents, 0)
+			sleep(3 * DefaultRetryPeriod)
+			checkAll(t, agents, 2)
+		})
+	}
+}
+
+// The name of the cluster holds for all shards.
+func TestShardsAndTheNameOfTheCluster(t *testing.T) {
+	t.Run("of another target from the start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.hub.edit(t, hubLease, boundTo("another target"))
+			agents := w.startAll(t, "a", 3, 3)
+			sleep(time.Hour)
+			for name, a := range agents {
+				if a.stands() != "does not act" || !strings.Contains(a.Refusal(), "DuplicateAgent") {
+					t.Errorf("%s %s, refused: %q", name, a.stands(), a.Refusal())
+				}
+			}
+		})
+	})
+	t.Run("given to another target", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			agents := w.startAll(t, "a", 3, 3)
+			sleep(time.Minute)
+			checkAll(t, agents, 3)
+			w.hub.remove(hubLease)
+			w.hub.edit(t, hubLease, edited(boundTo("another target"), heldBy("them")))
+			sleep(longestBeat)
+			for _, a := range agents {
+				a.awaitLoss(t)
+			}
+		})
+	})
+	t.Run("deleted, and written again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			agents := w.startAll(t, "a", 3, 3)
+			sleep(time.Minute)
+			w.hub.remove(hubLease)
+			sleep(2 * longestBeat)
+			checkAll(t, agents, 3)
+			if w.hub.holder(t, hubLease) != w.target.holder(t, targetLease) {
+				t.Error("the first shard does not hold the Lease on the hub")
+			}
+		})
+	})
+	t.Run("of another agent of the target", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), heldBy("them")))
+			go func() {
+				for pause(t.Context(), DefaultHeartbeat) {
+					w.hub.edit(t, hubLease, heldBy("them"))
+				}
+			}()
+			agents := w.startAll(t, "a", 3, 3)
+			sleep(time.Hour)
+			checkAll(t, agents, 0)
+		})
+	})
+}
+
+// Processes with different numbers of shards on unreliable servers, which restart with another number when they end: no
+// namespace has two that may write for it. When all have the same number and the servers answer, all namespaces have
+// one.
+func TestAtMostOneMayWriteForANamespace(t *testing.T) {
+	const replicas = 5
+	few := namesOf(12) // of all pairs of shards of two and three
+	for seed := range uint64(12) {
+		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
+			w, random := newWorld(), rand.New(rand.NewPCG(seed, 7))
+			for _, s := range []*server{w.hub, w.target} {
+				h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(len(s.byKey)))), server: s}
+				s.setWeather(h.request)
+			}
+			agents, ends, acted := map[string]*agent{}, make([]time.Time, replicas), map[int]int{}
+			names := make([]string, replicas)
+			for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); pass(50 * time.Millisecond) {
+				for i := range names {
+					if a := agents[names[i]]; a != nil && !hasEnded(a) {
+						if time.Now().After(ends[i]) {
+							a.stop()
+						}
+						continue
+					} else if a != nil {
+						delete(agents, names[i])
+					}
+					shards := 1 + random.IntN(3)
+					names[i] = fmt.Sprintf("%d since %s", i, time.Now())
+					agents[names[i]] = w.start(t, names[i], shortTimes, divided(shards))
+					ends[i] = time.Now().Add(time.Duration(random.IntN(60)) * time.Second)
+				}
+				for name := range shares(t, agents, few) {
+					acted[agents[name].options.Shards]++
+				}
+			}
+			t.Logf("with these numbers of shards, processes may write for that many moments: %v", acted)
+			for shards := 1; shards <= 3; shards++ {
+				if acted[shards] < 100 {
+					t.Error("that shows little")
+				}
+			}
+			w.hub.clear()
+			w.target.clear()
+			for _, a := range agents {
+				a.stop()
+				<-a.gone
+			}
+			agents = w.startAll(t, "last", 4, 3)
+			sleep(5 * time.Minute)
+			checkAll(t, agents, 3)
+		})
+	}
+}
