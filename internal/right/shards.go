@@ -165,8 +165,8 @@ func (s *shardLeases) firstIsAlone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// laterIsAlone gives the own Lease back if the first shard has another number, or no holder: its Lease has to be taken
-// before.
+// laterIsAlone reports the same for every other shard. It gives the own Lease back if the first shard has another
+// number, or no holder: its Lease has to be taken before.
 func (s *shardLeases) laterIsAlone(ctx context.Context) (bool, error) {
 	first := s.all[0]
 	if err := first.read(ctx); err != nil {
