@@ -196,22 +196,36 @@ func TestNumberOfShardsChanges(t *testing.T) {
 	}
 }
 
-// A Lease with a number that cannot be read is that of another number.
+// A Lease with a number that cannot be read is that of another number: agents wait until the others have expired.
 func TestUnreadableNumberOfShards(t *testing.T) {
+	marked := func(text string) func(*coordinationv1.Lease) {
+		return func(l *coordinationv1.Lease) {
+			l.Annotations = map[string]string{application.ShardsAnnotation: text}
+		}
+	}
+	const lasts = 80 * time.Second // the Lease of heldBy
 	for _, text := range []string{"x", "0", "-1", "9", "99999999999999999999", "3.0"} {
-		inBubble(t, text, func(t *testing.T) {
-			w := newWorld()
-			w.target.edit(t, application.ShardLease(cluster, 7), func(l *coordinationv1.Lease) {
-				heldBy("them")(l)
-				l.Annotations = map[string]string{application.ShardsAnnotation: text}
+		for name, test := range map[string]struct {
+			shards int
+			first  func(*coordinationv1.Lease) // the Lease of the first shard; nil: there is none
+			last   string
+		}{
+			"of the first shard": {1, marked(text), "3"},
+			"of another one":     {2, nil, text},
+		} {
+			inBubble(t, name+"/"+text, func(t *testing.T) {
+				w := newWorld()
+				if test.first != nil {
+					w.target.edit(t, targetLease, test.first)
+				}
+				w.target.edit(t, application.ShardLease(cluster, application.MostShards-1), edited(heldBy("them"), marked(test.last)))
+				agents := w.startAll(t, "a", test.shards, test.shards)
+				sleep(lasts - DefaultRetryPeriod)
+				checkAll(t, agents, 0)
+				sleep(3 * DefaultRetryPeriod)
+				checkAll(t, agents, test.shards)
 			})
-			agents := w.startAll(t, "a", 2, 2)
-			const lasts = 80 * time.Second // its holder said so
-			sleep(lasts - DefaultRetryPeriod)
-			checkAll(t, agents, 0)
-			sleep(3 * DefaultRetryPeriod)
-			checkAll(t, agents, 2)
-		})
+		}
 	}
 }
 
