@@ -60,15 +60,10 @@ type whileActing struct {
 	right *right.Tenure
 }
 
-var errAnotherShard = errors.New("another replica acts for the Applications of this namespace")
-
 // Get implements hooks.Applications.
 func (a whileActing) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
-	if err := a.right.Hub(); err != nil {
-		return nil, err
-	}
-	if !a.right.Owns(name.Namespace) {
-		return nil, errAnotherShard
+	if a.right.Hub() != nil || !a.right.Owns(name.Namespace) {
+		return nil, hooks.ErrAnotherActs
 	}
 	return a.store.Get(ctx, name)
 }

@@ -17,6 +17,9 @@ type Applications interface {
 	Get(ctx context.Context, name types.NamespacedName) (*application.Application, error)
 }
 
+// ErrAnotherActs is the error of [Applications] if another replica of the agent acts for the Application.
+var ErrAnotherActs = errors.New("another replica acts for the Application")
+
 // ErrNotDegraded is the error of [Actions.Retry] if the shutdown was not given up.
 var ErrNotDegraded = errors.New("the shutdown was not given up")
 

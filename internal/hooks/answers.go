@@ -118,6 +118,11 @@ func busy() *answer {
 	return refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "too many requests at once: try again after the time in Retry-After").after(retryAfterTurn)
 }
 
+func elsewhere() *answer {
+	return refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+		"another replica of the agent acts for the Application: try again after the time in Retry-After").after(retryAfterTurn)
+}
+
 func unavailable(cause error) *answer {
 	return refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
 		"the agent cannot do it now: try again after the time in Retry-After").after(retryAfterHub).because(cause)

@@ -62,6 +62,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given
 	defer cancel()
 	app, err := s.options.Applications.Get(ctx, t.app)
 	switch {
+	case errors.Is(err, ErrAnotherActs):
+		return elsewhere()
 	case err != nil:
 		return unavailable(err)
 	case app == nil:

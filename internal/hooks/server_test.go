@@ -251,6 +251,17 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// A replica that does not act for the Application sends the client to another one, which it may reach next.
+func TestAnotherReplicaActs(t *testing.T) {
+	w, pod := newWorldWithPod(t)
+	w.apps.fails = ErrAnotherActs
+	got, err := w.send(pod.request())
+	kit.Must(t, err)
+	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "another replica") {
+		t.Errorf("%d, %v: %s", got.code, got.header, got.body)
+	}
+}
+
 // A proven request is carried out, whether or not the Pod waits for the answer: it may be gone
 // by then.
 func TestPodThatDoesNotWait(t *testing.T) {

@@ -9,6 +9,9 @@
 // each target. The second one is refused ([Tenure.Refusal]) until an administrator
 // deletes the Lease on the hub, even if the first one no longer renews it.
 //
+// With several shards, each has a Lease on the target, and the Applications of some namespaces. Only the first
+// shard has the one on the hub; the others read that it is still the first shard's.
+//
 // A target that does not answer suspends only the right to write:
 //
 //	may write  --no renewal for RenewDeadline-->  may not write (TargetLost)

@@ -33,6 +33,10 @@ type hubKeeper struct {
 	targetUID types.UID // the identity of the target
 	ours      bool      // it was had
 	failing   bool
+	// first is the first shard's Lease on the target, for the other shards. followed is its UID, to which the Lease
+	// on the hub was bound when this shard began to act.
+	first    *leaseRecord
+	followed string
 }
 
 func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hubKeeper {
@@ -47,6 +51,13 @@ func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hu
 			server:    "hub",
 			identity:  options.Identity,
 			lasts:     beatsOfHub * options.Heartbeat,
+		},
+		first: &leaseRecord{
+			client:    options.Target.Leases(options.Namespace),
+			namespace: options.Namespace,
+			name:      application.TargetLease(options.Cluster),
+			server:    "target",
+			identity:  options.Identity,
 		},
 	}
 }
@@ -130,10 +141,7 @@ func (h *hubKeeper) ask(ctx context.Context) (granted bool, err error) {
 		from, err := h.lease.ask(ctx, h.ours, h.claim, h.mayTake)
 		return !from.IsZero(), err
 	}
-	if err := h.lease.read(ctx); err != nil {
-		return false, err
-	}
-	return h.mayFollow()
+	return h.follow(ctx)
 }
 
 // jittered returns the interval of heartbeats, varied by up to a tenth: agents whose hub
@@ -155,12 +163,12 @@ func (h *hubKeeper) claim() *coordinationv1.Lease {
 	return wanted
 }
 
-// targetLease is the UID of the Lease on the target, of the first shard.
+// targetLease is the UID of the Lease on the target.
 func (h *hubKeeper) targetLease() types.UID {
 	if h.target == nil {
 		return ""
 	}
-	return h.target.first
+	return h.target.uid
 }
 
 // mayTake decides by the agent that has the cluster's name.
@@ -176,7 +184,7 @@ func (h *hubKeeper) mayTake() (bool, error) {
 		return false, nil
 	}
 	if h.lease.isFree() {
-		return true, nil
+		return !h.mayHaveBeenDeleted(), nil
 	}
 	if h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()) {
 		// One of our replicas held it, and has lost the Lease on the target to us.
@@ -187,19 +195,44 @@ func (h *hubKeeper) mayTake() (bool, error) {
 	return false, nil
 }
 
-// mayFollow decides for a shard that does not have the Lease.
-func (h *hubKeeper) mayFollow() (bool, error) {
-	if h.lease.known == nil {
+// mayHaveBeenDeleted reports whether the Lease on the target is another one than when the name of the cluster was taken,
+// so that a former holder may act for the rest of its duration.
+func (h *hubKeeper) mayHaveBeenDeleted() bool {
+	former := h.annotation(application.TargetLeaseAnnotation)
+	if h.lease.holder() == "" {
+		return false
+	}
+	return h.target != nil && former != "" && former != string(h.targetLease()) && !h.target.leases.outlasts(h.target.leases.own)
+}
+
+// follow reads the Lease for a shard that does not have it. That shard may act while the Lease belongs to the first
+// shard of this agent.
+func (h *hubKeeper) follow(ctx context.Context) (bool, error) {
+	if err := h.lease.read(ctx); err != nil {
+		return false, err
+	}
+	switch {
+	case h.lease.known == nil:
 		return h.ours, nil // the first shard writes it again
-	}
-	if h.ours && h.annotation(application.TargetAnnotation) != string(h.targetUID) {
-		return false, fmt.Errorf("%w: %s belongs to the agent of another target", ErrLost, h.lease)
-	}
-	if h.isOfAnotherTarget() {
+	case h.ours:
+		return h.isStillFollowed()
+	case h.isOfAnotherTarget():
 		h.refuseOtherTarget()
 		return false, nil
 	}
-	return h.ours || h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()), nil
+	if err := h.first.read(ctx); err != nil || h.first.known == nil {
+		return false, nil // the other keeper reports that the target does not answer
+	}
+	h.followed = h.annotation(application.TargetLeaseAnnotation)
+	return h.followed == string(h.first.known.UID), nil
+}
+
+// isStillFollowed returns ErrLost if the Lease belongs to another agent, of this target or of another one.
+func (h *hubKeeper) isStillFollowed() (bool, error) {
+	if h.annotation(application.TargetAnnotation) != string(h.targetUID) || h.annotation(application.TargetLeaseAnnotation) != h.followed {
+		return false, fmt.Errorf("%w: %s was taken by another agent, its holder is %q", ErrLost, h.lease, h.lease.holder())
+	}
+	return true, nil
 }
 
 func (h *hubKeeper) isOfAnotherTarget() bool {

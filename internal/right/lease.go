@@ -24,7 +24,7 @@ type leaseRecord struct {
 	lasts           time.Duration
 
 	known *coordinationv1.Lease // nil: there is none, as far as is known
-	since time.Time             // when this version was first seen
+	since time.Time             // when this version was first seen, or that the Lease is gone
 	// latest is the version of the last answer, also if the Lease is gone since; empty before the first.
 	latest string
 }
@@ -66,7 +66,9 @@ func (l *leaseRecord) read(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		l.known = nil
+		if l.known != nil {
+			l.known, l.since = nil, time.Now()
+		}
 	case err != nil:
 		return fmt.Errorf("get %s: %w", l, err)
 	case l.known == nil || l.known.UID != found.UID || l.known.ResourceVersion != found.ResourceVersion:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -46,8 +47,8 @@ func TestAtMostOneMayWrite(t *testing.T) {
 	for seed := range uint64(10) {
 		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld()
-			for _, s := range []*server{w.hub, w.target} {
-				h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(len(s.byKey)))), server: s}
+			for i, s := range []*server{w.hub, w.target} {
+				h := &hostile{random: rand.New(rand.NewPCG(seed, uint64(i))), server: s}
 				s.setWeather(h.request)
 			}
 			agents, acted := make([]*agent, replicas), map[string]bool{}
@@ -145,4 +146,28 @@ func skewed(holder string, lasts, skew time.Duration) func(*coordinationv1.Lease
 		at := metav1.NewMicroTime(time.Now().Add(skew))
 		l.Spec.RenewTime, l.Spec.AcquireTime = &at, &at
 	}
+}
+
+// The Lease on the target is deleted while its holder can reach neither server. The hub's Lease has expired by then. The
+// holder acts until its renewal is overdue, and the next one must not act before.
+func TestDeletedLeaseOfAHolderThatTheHubHasForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		first := w.start(t, "first")
+		first.awaitActing(t, 0)
+		w.hub.cut("first")
+		sleep(2 * beatsOfHub * DefaultHeartbeat)
+		if first.stands() != "acts" {
+			t.Fatalf("without the hub it %s", first.stands())
+		}
+		w.target.cut("first")
+		w.target.remove(targetLease)
+		second, began := w.start(t, "second"), time.Now()
+		for second.Target() != nil && time.Since(began) < time.Hour {
+			sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); first.Target() == nil || took > 2*DefaultDuration {
+			t.Errorf("the second acts after %s, and then the first %s", took, first.stands())
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -70,6 +71,10 @@ type shardLeases struct {
 	// own is the Lease that this process has, of this shard; nil: none.
 	own   *leaseRecord
 	shard int
+	// taken is when this process took it.
+	taken time.Time
+	// missed are the shards whose Lease did not exist when this process wanted to take it.
+	missed [application.MostShards]bool
 	// alone: no other process divides the Applications by another number.
 	alone bool
 }
@@ -85,16 +90,23 @@ func newShardLeases(cluster string, shards int, pattern leaseRecord) *shardLease
 	return s
 }
 
-// take takes the first Lease that is free. It returns the time from which that lasts, zero if there is none.
+// take takes the first Lease that is free. It returns the time from which that lasts, zero if there is none. While the
+// first shard has another number, it takes no other.
 func (s *shardLeases) take(ctx context.Context) (from time.Time, err error) {
 	for shard, lease := range s.all[:s.shards] {
-		free := func() (bool, error) { return lease.isFree(), nil }
+		if shard > 0 && !s.agrees() {
+			return time.Time{}, nil
+		}
+		free := func() (bool, error) {
+			s.missed[shard] = s.missed[shard] || lease.known == nil
+			return lease.isFree(), nil
+		}
 		from, err = lease.ask(ctx, false, func() *coordinationv1.Lease { return s.claimOf(shard) }, free)
 		switch {
 		case err != nil:
 			return time.Time{}, err
 		case !from.IsZero():
-			s.own, s.shard = lease, shard
+			s.own, s.shard, s.taken = lease, shard, time.Now()
 			return from, nil
 		}
 	}
@@ -114,11 +126,17 @@ func (s *shardLeases) claimOf(shard int) *coordinationv1.Lease {
 	return wanted
 }
 
+// agrees reports whether the first shard has a holder, as far as is known, with the number of this process.
+func (s *shardLeases) agrees() bool {
+	first := s.all[0]
+	return !first.isFree() && divisionOf(first.known).shards == s.shards
+}
+
 // before is the largest number by which other processes may still divide the Applications when this one takes the Lease
 // of the first shard. If the Lease is new, it may have been deleted while they act.
 func (s *shardLeases) before() int {
 	first := s.all[0].known
-	if first == nil && s.shards > 1 {
+	if first == nil {
 		return application.MostShards
 	}
 	found := divisionOf(first)
@@ -147,34 +165,56 @@ func (s *shardLeases) isAlone(ctx context.Context) (_ bool, err error) {
 }
 
 func (s *shardLeases) firstIsAlone(ctx context.Context) (bool, error) {
-	most := max(s.shards, divisionOf(s.own.known).before)
-	for _, other := range s.all[1:most] {
-		if err := other.read(ctx); err != nil {
+	before, alone := divisionOf(s.own.known).before, true
+	for shard := 1; shard < max(s.shards, before); shard++ {
+		gone, err := s.isGone(ctx, s.all[shard], shard < before)
+		if err != nil {
 			return false, err
 		}
-		if other.holder() == "" || divisionOf(other.known).shards == s.shards {
-			continue
-		}
-		if !other.isFree() {
-			return false, nil
-		}
-		if err := other.revoke(ctx); err != nil {
-			return false, err
-		}
+		alone = alone && gone // the others are read as well: an expiry counts from the first look
 	}
-	return true, nil
+	return alone, nil
+}
+
+// isGone reports whether another Lease has no holder with another number. It should exist if processes divided the
+// Applications by a number beyond it: then it was deleted, perhaps while its holder acts.
+func (s *shardLeases) isGone(ctx context.Context, other *leaseRecord, shouldExist bool) (bool, error) {
+	err := other.read(ctx)
+	switch {
+	case s.shards == 1 && apierrors.IsForbidden(err):
+		return true, nil // a role without the Leases of shards: there are none
+	case err != nil:
+		return false, err
+	case other.known == nil:
+		return !shouldExist || s.missed[0] || s.outlasts(other), nil
+	case other.holder() == "" || divisionOf(other.known).shards == s.shards:
+		return true, nil
+	case !other.isFree():
+		return false, nil
+	}
+	return true, other.revoke(ctx)
+}
+
+// outlasts reports whether this process has had its Lease, and has missed the other one, for longer than that can last.
+func (s *shardLeases) outlasts(other *leaseRecord) bool {
+	from := s.taken
+	if other != s.own && other.since.After(from) {
+		from = other.since
+	}
+	return time.Since(from) >= other.lasts
 }
 
 // laterIsAlone reports the same for every other shard. It gives the own Lease back if the first shard has another
-// number, or no holder: its Lease has to be taken before.
+// number, or no holder: its Lease has to be taken before. A Lease that this process had to create may have been
+// deleted while its holder acts.
 func (s *shardLeases) laterIsAlone(ctx context.Context) (bool, error) {
 	first := s.all[0]
 	if err := first.read(ctx); err != nil {
 		return false, err
 	}
-	found := divisionOf(first.known)
-	if !first.isFree() && found.shards == s.shards {
-		return found.before == 0, nil
+	if s.agrees() {
+		isNew := s.missed[s.shard] && !s.outlasts(s.own)
+		return divisionOf(first.known).before == 0 && !isNew, nil
 	}
 	given := s.own
 	s.own = nil

@@ -21,7 +21,7 @@ type targetKeeper struct {
 	leases   *shardLeases
 	held     chan struct{} // closed when this process first held one, and no other divides the Applications otherwise
 	term     int32         // of the own Lease: it must never change
-	first    types.UID     // of the first shard's Lease, when held
+	uid      types.UID     // of the own Lease
 
 	mu       sync.Mutex
 	renewed  time.Time
@@ -98,7 +98,7 @@ func (t *targetKeeper) begin(ctx context.Context) error {
 	}
 	alone, err := t.leases.isAlone(ctx)
 	if alone {
-		t.first = t.leases.all[0].known.UID
+		t.uid = t.leases.own.known.UID
 		t.options.Logger.Info("holds the Lease on the target", "lease", t.leases.own.name)
 		close(t.held)
 	}

@@ -73,7 +73,7 @@ func (c *chart) values() (string, error) {
 var extraFlags = []string{
 	"concurrency", "guard-break-glass-groups", "guard-break-glass-users", "heartbeat-interval",
 	"leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
-	"log-format", "log-level", "max-hold", "resync-period", "shutdown-failure-strategy", "shutdown-grace-time", "shutdown-retry-count",
+	"log-format", "log-level", "max-hold", "resync-period", "shards", "shutdown-failure-strategy", "shutdown-grace-time", "shutdown-retry-count",
 }
 
 // schema returns the JSON schema of the values.
@@ -110,5 +110,7 @@ func flagsOf(name string) []string {
 	}
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	program.AddFlags(flags)
-	return slices.DeleteFunc(slices.Clone(extraFlags), func(name string) bool { return flags.Lookup(name) == nil })
+	return slices.DeleteFunc(slices.Clone(extraFlags), func(flag string) bool {
+		return flags.Lookup(flag) == nil || flag == "shards" && name == "habitat" // it refuses that flag
+	})
 }

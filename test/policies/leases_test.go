@@ -13,8 +13,8 @@ import (
 
 // Messages of the policy krake-agents-leases.
 const (
-	localsLeases = "an agent writes only its own Leases krake-agent-local and krake-cluster-local in namespace krake-agents: leave the others to theirs"
-	nobodys      = "an agent writes only its own Leases krake-agent- and krake-cluster- in namespace krake-agents: leave the others to theirs"
+	localsLeases = "an agent writes only its own Leases krake-agent-local (those of shards, too) and krake-cluster-local in namespace krake-agents: leave the others to theirs"
+	nobodys      = "an agent writes only its own Leases krake-agent- (those of shards, too) and krake-cluster- in namespace krake-agents: leave the others to theirs"
 	othersName   = "the name of the cluster is that of another target, as krake.dev/target says: for it to be this one's, have an administrator delete the Lease"
 )
 
@@ -34,6 +34,7 @@ func TestAgentsWriteTheirOwnLeases(t *testing.T) {
 		{"the Lease of the hub", "krake-agents", "krake-cluster-local", agent("local"), allowed},
 		{"that of a shard", "krake-agents", "krake-agent-local.shard-7", agent("local"), allowed},
 		{"that of a shard of another agent", "krake-agents", "krake-agent-other.shard-7", agent("local"), localsLeases},
+		{"that of a shard that there cannot be", "krake-agents", "krake-agent-local.shard-8", agent("local"), localsLeases},
 		{"one that is nearly that of a shard", "krake-agents", "krake-agent-local-shard-7", agent("local"), localsLeases},
 		{"that of another agent", "krake-agents", "krake-agent-other", agent("local"), localsLeases},
 		{"the name of another cluster", "krake-agents", "krake-cluster-other", agent("local"), localsLeases},
