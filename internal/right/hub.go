@@ -184,7 +184,7 @@ func (h *hubKeeper) mayTake() (bool, error) {
 		return false, nil
 	}
 	if h.lease.isFree() {
-		return !h.mayHaveBeenDeleted(), nil
+		return true, nil
 	}
 	if h.annotation(application.TargetLeaseAnnotation) == string(h.targetLease()) {
 		// One of our replicas held it, and has lost the Lease on the target to us.
@@ -193,16 +193,6 @@ func (h *hubKeeper) mayTake() (bool, error) {
 	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
 		"this one waits until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
 	return false, nil
-}
-
-// mayHaveBeenDeleted reports whether the Lease on the target is another one than when the name of the cluster was taken,
-// so that a former holder may act for the rest of its duration.
-func (h *hubKeeper) mayHaveBeenDeleted() bool {
-	former := h.annotation(application.TargetLeaseAnnotation)
-	if h.lease.holder() == "" {
-		return false
-	}
-	return h.target != nil && former != "" && former != string(h.targetLease()) && !h.target.leases.outlasts(h.target.leases.own)
 }
 
 // follow reads the Lease for a shard that does not have it. That shard may act while the Lease belongs to the first

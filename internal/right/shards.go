@@ -157,7 +157,9 @@ func (s *shardLeases) isAlone(ctx context.Context) (_ bool, err error) {
 	switch {
 	case s.alone:
 	case s.shard == 0:
-		s.alone, err = s.firstIsAlone(ctx)
+		if s.alone, err = s.firstIsAlone(ctx); s.alone && divisionOf(s.own.known).before > 0 {
+			_, err = s.own.write(ctx, s.claim()) // the others wait for it
+		}
 	default:
 		s.alone, err = s.laterIsAlone(ctx)
 	}
