@@ -23,8 +23,7 @@ func shardOf(namespace string, shards int) int {
 type division struct {
 	// shards is the number by which its holder divides the Applications.
 	shards int
-	// before is the largest number by which other processes may still do so; 0: none does. Only the Lease of the
-	// first shard has it.
+	// before is the largest number by which other processes may still do so; 0: none does.
 	before int
 }
 
@@ -71,10 +70,9 @@ type shardLeases struct {
 	// own is the Lease that this process has, of this shard; nil: none.
 	own   *leaseRecord
 	shard int
-	// taken is when this process took it.
+	// taken is when this process took it. isNew: there was none.
 	taken time.Time
-	// missed are the shards whose Lease did not exist when this process wanted to take it.
-	missed [application.MostShards]bool
+	isNew bool
 	// alone: no other process divides the Applications by another number.
 	alone bool
 }
@@ -98,7 +96,7 @@ func (s *shardLeases) take(ctx context.Context) (from time.Time, err error) {
 			return time.Time{}, nil
 		}
 		free := func() (bool, error) {
-			s.missed[shard] = s.missed[shard] || lease.known == nil
+			s.isNew = lease.known == nil
 			return lease.isFree(), nil
 		}
 		from, err = lease.ask(ctx, false, func() *coordinationv1.Lease { return s.claimOf(shard) }, free)
@@ -118,8 +116,8 @@ func (s *shardLeases) claim() *coordinationv1.Lease { return s.claimOf(s.shard) 
 
 func (s *shardLeases) claimOf(shard int) *coordinationv1.Lease {
 	ours := division{shards: s.shards}
-	if shard == 0 && !s.alone {
-		ours.before = s.before()
+	if !s.alone {
+		ours.before = s.before(shard)
 	}
 	wanted := s.all[shard].claim()
 	ours.mark(wanted)
@@ -132,15 +130,14 @@ func (s *shardLeases) agrees() bool {
 	return !first.isFree() && divisionOf(first.known).shards == s.shards
 }
 
-// before is the largest number by which other processes may still divide the Applications when this one takes the Lease
-// of the first shard. If the Lease is new, it may have been deleted while they act.
-func (s *shardLeases) before() int {
-	first := s.all[0].known
-	if first == nil {
+// before is the largest number by which other processes may still divide the Applications when this one takes a Lease.
+// If there is none, it may have been deleted while they act.
+func (s *shardLeases) before(shard int) int {
+	if s.all[shard].known == nil {
 		return application.MostShards
 	}
-	found := divisionOf(first)
-	if found.shards == s.shards {
+	found := divisionOf(s.all[shard].known)
+	if shard > 0 || found.shards == s.shards {
 		return found.before
 	}
 	return max(found.before, found.shards)
@@ -188,7 +185,7 @@ func (s *shardLeases) isGone(ctx context.Context, other *leaseRecord, shouldExis
 	case err != nil:
 		return false, err
 	case other.known == nil:
-		return !shouldExist || s.missed[0] || s.outlasts(other), nil
+		return !shouldExist || s.isNew || s.outlasts(other), nil
 	case other.holder() == "" || divisionOf(other.known).shards == s.shards:
 		return true, nil
 	case !other.isFree():
@@ -207,16 +204,16 @@ func (s *shardLeases) outlasts(other *leaseRecord) bool {
 }
 
 // laterIsAlone reports the same for every other shard. It gives the own Lease back if the first shard has another
-// number, or no holder: its Lease has to be taken before. A Lease that this process had to create may have been
-// deleted while its holder acts.
+// number, or no holder: its Lease has to be taken before. A Lease that was missing may have been deleted while its holder
+// acts.
 func (s *shardLeases) laterIsAlone(ctx context.Context) (bool, error) {
 	first := s.all[0]
 	if err := first.read(ctx); err != nil {
 		return false, err
 	}
 	if s.agrees() {
-		isNew := s.missed[s.shard] && !s.outlasts(s.own)
-		return divisionOf(first.known).before == 0 && !isNew, nil
+		sure := divisionOf(s.own.known).before == 0 || s.outlasts(s.own)
+		return sure && divisionOf(first.known).before == 0, nil
 	}
 	given := s.own
 	s.own = nil

@@ -223,7 +223,7 @@ func TestUnreadableNumberOfShards(t *testing.T) {
 				agents := w.startAll(t, "a", test.shards, test.shards)
 				sleep(lasts - DefaultRetryPeriod)
 				checkAll(t, agents, 0)
-				sleep(3 * DefaultRetryPeriod)
+				sleep(3*DefaultRetryPeriod + retryMost)
 				checkAll(t, agents, test.shards)
 			})
 		}
