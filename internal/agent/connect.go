@@ -50,9 +50,9 @@ func (a *replica) connect() error {
 	}
 	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now)
 	observers := observer.New(a.ctx, observer.Options{
-		Client: clients.Objects, Streams: clients.Streams, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
+		Client: clients.Objects, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
 		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: a.ownerOf,
-		Summarise: reconcile.Summarise, Summarised: reconcile.Summarised(), Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
+		Summarise: reconcile.Summarise, Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
 	reconciler := &reconcile.Reconciler{

@@ -19,7 +19,7 @@ func isPureAbove(path string) bool {
 // layerOf returns the layer of a package, by its path in the module.
 func layerOf(path string) (layer, bool) {
 	switch path {
-	case "pkg/manifest", "pkg/resync", "pkg/watchjson", "manifests": // the latter are embedded files, which import nothing
+	case "pkg/manifest", "pkg/resync", "manifests": // the latter are embedded files, which import nothing
 		return 0, true
 	case "pkg/schema":
 		return 1, true

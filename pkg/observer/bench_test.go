@@ -2,105 +2,63 @@ package observer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/oddjson"
 )
 
-func deploymentLooker(t testing.TB) (*Observers, *decoder) {
-	t.Helper()
-	o := New(t.Context(), Options{Now: time.Now, Logger: logr.Discard(), Summarised: []string{"spec", "status"}})
+// BenchmarkEvent measures an event that changes nothing observed, from the bytes of its object to the stored
+// record, beside decoding the object. The summary is not among it.
+func BenchmarkEvent(b *testing.B) {
+	text := []byte(deployment(7))
+	o := New(b.Context(), Options{Now: time.Now, Logger: logr.Discard()})
 	target := targetOf(manifest.Ref{
 		ID:       manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"},
 		Resource: configMaps,
-	}, object(t, "{"+oddjson.DeploymentSpec+"}"))
+	}, object(b, "{"+deploymentSpec+"}"))
 	o.registry.setViewsLocked(keyOf(target), []*view{{owner: web, target: target}})
-	return o, newDecoder(o.registry, configMaps)
+	for name, look := range map[string]func(*unstructured.Unstructured){
+		"decode":         func(*unstructured.Unstructured) {},
+		"decode,compare": func(live *unstructured.Unstructured) { o.informers.source.transform(configMaps, live) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var live unstructured.Unstructured
+				if err := live.UnmarshalJSON(text); err != nil {
+					b.Fatal(err)
+				}
+				look(&live)
+			}
+		})
+	}
 }
 
-// BenchmarkEvent measures an event that changes nothing observed, from the bytes of its object
-// to the stored record. It also measures decoding the whole object.
-func BenchmarkEvent(b *testing.B) {
-	text := []byte(oddjson.Deployment(7))
-	o, d := deploymentLooker(b)
-	b.Run("decode=library", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			var live unstructured.Unstructured
-			if err := live.UnmarshalJSON(text); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("decode=whole", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := d.json.Object(text); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("look=whole", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			var live unstructured.Unstructured
-			if err := live.UnmarshalJSON(text); err != nil {
-				b.Fatal(err)
-			}
-			o.informers.source.transform(configMaps, &live)
-		}
-	})
-	b.Run("look=part", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := d.record(text); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("look=part,same=true", func(b *testing.B) {
-		b.ReportAllocs()
-		o, d := deploymentLooker(b)
-		if !saw(o, d, string(text)) {
-			b.Fatal("not seen")
-		}
-		for b.Loop() {
-			if _, err := d.record(text); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	event := fmt.Appendf(nil, `{"type": "MODIFIED", "object": %s}`+"\n", text)
-	b.Run("stream=part", func(b *testing.B) {
-		b.ReportAllocs()
-		o.options.Streams = streamsOf(&again{text: event})
-		events, err := o.informers.source.watch(b.Context(), scope{resource: configMaps}, metav1.ListOptions{})
-		kit.Must(b, err)
-		defer events.Stop()
-		for b.Loop() {
-			if event := <-events.ResultChan(); event.Type != watch.Modified {
-				b.Fatal(event)
-			}
-		}
-	})
-}
+// deploymentSpec is the field spec of deployment.
+const deploymentSpec = `"spec": {"replicas": 2, "revisionHistoryLimit": 3, "progressDeadlineSeconds": 600, "selector": {"matchLabels": {"app": "web"}},
+	"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+	"template": {"metadata": {"creationTimestamp": null, "labels": {"app": "web"}}, "spec": {"terminationGracePeriodSeconds": 10, "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
+	"schedulerName": "default-scheduler", "securityContext": {}, "containers": [{"name": "web", "image": "registry.example.com/shop/web:1.27", "imagePullPolicy": "IfNotPresent",
+	"args": ["--listen", ":8080"], "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}], "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+	"resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
+	"env": [{"name": "A", "value": "one"}, {"name": "B", "value": "two"}, {"name": "C", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}],
+	"readinessProbe": {"httpGet": {"path": "/ready", "port": "http", "scheme": "HTTP"}, "periodSeconds": 5, "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3}}]}}}`
 
-// again repeats a text without end.
-type again struct {
-	text []byte
-	at   int
-}
-
-func (a *again) Read(into []byte) (int, error) {
-	n := copy(into, a.text[a.at:])
-	a.at = (a.at + n) % len(a.text)
-	return n, nil
+// deployment returns a Deployment as an API server sends it: half of it is
+// managedFields.
+func deployment(version int) string {
+	fields := strings.Repeat(`"f:image": {}, "f:resources": {".": {}, "f:limits": {".": {}, "f:memory": {}}, "f:requests": {".": {}, "f:cpu": {}, "f:memory": {}}}, "k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}, `, 6)
+	return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "demo", "uid": "8c1f3e0a-1111-2222-3333-444455556666", "resourceVersion": "%d", "generation": 3,
+	"creationTimestamp": "2026-01-02T15:04:05Z", "labels": {"app": "web", "example.com/owned": "yes"}, "annotations": {"deployment.kubernetes.io/revision": "1"},
+	"managedFields": [{"manager": "krake-agent", "operation": "Update", "apiVersion": "apps/v1", "time": "2026-01-02T15:04:05Z", "fieldsType": "FieldsV1", "fieldsV1": {%s"f:x": {}}},
+	{"manager": "kube-controller-manager", "operation": "Update", "subresource": "status", "fieldsV1": {%s"f:y": {}}}]}, %s,
+	"status": {"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2, "conditions": [
+	{"type": "Available", "status": "True", "lastUpdateTime": "2026-01-02T15:04:05Z", "lastTransitionTime": "2026-01-02T15:04:05Z", "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability."},
+	{"type": "Progressing", "status": "True", "lastUpdateTime": "2026-01-02T15:04:05Z", "lastTransitionTime": "2026-01-02T15:04:05Z", "reason": "NewReplicaSetAvailable", "message": "ReplicaSet has successfully progressed."}]}}`,
+		version, fields, fields, deploymentSpec)
 }

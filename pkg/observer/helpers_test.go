@@ -1,10 +1,8 @@
 package observer
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -78,9 +77,6 @@ func (f *fixture) options(t *testing.T, change ...func(*Options, *rest.Config)) 
 		}
 	}
 	options.Client, options.Metadata = dynamic.NewForConfigOrDie(config), metadata.NewForConfigOrDie(config)
-	var err error
-	options.Streams, err = NewStreams(config)
-	kit.Must(t, err)
 	return options
 }
 
@@ -321,14 +317,11 @@ func versionOf(live map[string]any) string {
 	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
 }
 
-// streamsOf returns the same bytes for every watch.
-func streamsOf(body io.Reader) Streams {
-	return func(context.Context, gvr.GroupVersionResource, string, metav1.ListOptions) (io.ReadCloser, error) {
-		if closer, ok := body.(io.ReadCloser); ok {
-			return closer, nil
-		}
-		return io.NopCloser(body), nil
-	}
+func object(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	kit.Must(t, utiljson.Unmarshal([]byte(text), &fields))
+	return fields
 }
 
 func parse(t *testing.T, text string) any {

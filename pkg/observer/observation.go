@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/resync"
-	"github.com/krake-observer/krake-observer/pkg/watchjson"
 )
 
 // Observation is the last observation of a target. The zero value means that the target was never
@@ -31,15 +31,7 @@ type Observation struct {
 	// Err is the reason why the object is unknown, or could not be inspected. The other fields are
 	// then the former ones.
 	Err error
-
-	// fingerprint is the fingerprint of the observed fields' text, 0 without a text.
-	fingerprint fingerprint
 }
-
-// fingerprint digests the texts of the observed fields of an object. An equal fingerprint of the
-// same object for the same target means that no observed field has changed. 0 means that there is
-// none.
-type fingerprint uint64
 
 // Whole is an object as JSON, or nil. When all objects of a cluster differ at once, each waits for
 // its repair as text, which needs less memory than a tree.
@@ -60,8 +52,8 @@ func (w Whole) Fields() map[string]any {
 	if w == nil {
 		return nil
 	}
-	fields, err := watchjson.Object(w)
-	if err != nil {
+	var fields map[string]any
+	if err := utiljson.Unmarshal(w, &fields); err != nil {
 		return nil
 	}
 	return fields

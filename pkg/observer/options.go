@@ -23,9 +23,6 @@ var (
 // Options configure the objects to observe, and the notification of their owners.
 type Options struct {
 	Client dynamic.Interface
-	// Streams opens watches whose objects are decoded in part. If nil, Client opens them and
-	// decodes everything.
-	Streams Streams
 	// Metadata is for [Observers.Resync].
 	Metadata metadata.Interface
 	// Selector is the label selector that all objects of any owner match.
@@ -42,11 +39,8 @@ type Options struct {
 	Crowded func() bool
 	// Summarise returns facts about a live object beyond its observed fields. They are compared
 	// with ==. If nil, there are none. One result is stored for every object, so it must be small,
-	// and share nothing with the object but whole strings. Summarise cannot read managedFields.
+	// and share nothing with the object but whole strings.
 	Summarise func(live map[string]any) any
-	// Summarised are the fields that Summarise and OwnerOf read, beside metadata, apiVersion and
-	// kind. If nil, they may read all. Other fields need not be decoded.
-	Summarised []string
 	// OwnerOf returns the owner that an object names. If nil, objects name none.
 	OwnerOf func(live map[string]any) (Owner, bool)
 	// Resync is the interval, give or take a tenth, in which [Observers.Resync] compares each kind

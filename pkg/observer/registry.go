@@ -56,8 +56,8 @@ func (r *registry) setViewsLocked(at key, views []*view) {
 }
 
 // inspection returns an object with the views that observe it now.
-func (r *registry) inspection(resource gvr.GroupVersionResource, object map[string]any) inspection {
-	in := inspection{live: &unstructured.Unstructured{Object: object}}
+func (r *registry) inspection(resource gvr.GroupVersionResource, live *unstructured.Unstructured) inspection {
+	in := inspection{live: live}
 	at := key{resource, in.live.GetNamespace(), in.live.GetName()}
 	r.mu.RLock()
 	defer r.mu.RUnlock()

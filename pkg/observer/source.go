@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -18,8 +17,7 @@ type source struct {
 	registry *registry
 }
 
-// newInformer makes an informer whose watch yields records. If the server does not stream lists, a
-// list yields objects, and the transform makes records of them.
+// newInformer makes an informer of objects, of which the transform makes records.
 func (s *source) newInformer(of scope) cache.SharedIndexInformer {
 	objects := s.options.Client.Resource(of.resource).Namespace(of.namespace)
 	both := &cache.ListWatch{
@@ -29,10 +27,7 @@ func (s *source) newInformer(of scope) cache.SharedIndexInformer {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = s.options.Selector
-			if s.options.Streams == nil {
-				return objects.Watch(ctx, options)
-			}
-			return s.watch(ctx, of, options)
+			return objects.Watch(ctx, options)
 		},
 	}
 	return cache.NewSharedIndexInformerWithOptions(
@@ -41,24 +36,11 @@ func (s *source) newInformer(of scope) cache.SharedIndexInformer {
 	)
 }
 
-func (s *source) watch(ctx context.Context, of scope, options metav1.ListOptions) (watch.Interface, error) {
-	body, err := s.options.Streams(ctx, of.resource, of.namespace, options)
-	switch {
-	case net.IsProbableEOF(err) || net.IsTimeout(err):
-		return watch.NewEmptyWatch(), nil // the informer tries again without a list, as with client-go's watches
-	case err != nil:
-		return nil, err
-	}
-	d := newDecoder(s.registry, of.resource)
-	return d.json.Watch(body, of.resource, func(text []byte) (runtime.Object, error) { return d.record(text) }), nil
-}
-
-// transform is the informer's transform: the last function with the whole object, unless the watch
-// has made a record of it.
+// transform is the informer's transform: the last function with the whole object.
 func (s *source) transform(resource gvr.GroupVersionResource, object any) any {
 	live, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object // a tombstone or a record
 	}
-	return s.registry.inspector.inspect(s.registry.inspection(resource, live.Object), func() Whole { return wholeOf(live.Object) })
+	return s.registry.inspector.inspect(s.registry.inspection(resource, live))
 }

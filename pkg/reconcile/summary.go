@@ -25,9 +25,6 @@ func Summarise(live map[string]any) any {
 	}
 }
 
-// Summarised returns the fields that [Summarise] reads, beside metadata and type.
-func Summarised() []string { return []string{"spec", "status"} }
-
 func holdOf(live map[string]any) string { return annotationOf(live, application.HoldUntilAnnotation) }
 
 func annotationOf(live map[string]any, name string) string {

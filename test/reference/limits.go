@@ -143,7 +143,6 @@ func inner() []string {
 		"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
 		"pkg/schema.maxFindings", "pkg/schema.maxOperations", "pkg/schema.maxPaths", "pkg/schema.maxPlace", "pkg/schema.maxStep", "pkg/schema.mostPooled",
 		"pkg/tosca.maxHeaders", "pkg/tosca.maxMistakes", "pkg/tosca.maxName", "pkg/tosca.maxReferences", "pkg/tosca.maxSteps",
-		"pkg/watchjson.leastBuffer", "pkg/watchjson.maxNesting", "pkg/watchjson.mostFrame", "pkg/watchjson.mostInterned",
 	}
 }
 

@@ -14,14 +14,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-
-	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 
 // Clients are the clients of the target, which share one connection.
 type Clients struct {
 	Objects   dynamic.Interface
-	Streams   observer.Streams
 	Discovery discovery.DiscoveryInterface
 	Metadata  metadata.Interface
 }
@@ -32,14 +29,10 @@ func NewClients(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	streams, err := observer.NewStreams(config)
-	if err != nil {
-		return Clients{}, err
-	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return Clients{}, err
 	}
 	watched, err := metadata.NewForConfig(config)
-	return Clients{objects, streams, kinds, watched}, err
+	return Clients{objects, kinds, watched}, err
 }
