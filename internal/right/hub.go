@@ -210,7 +210,7 @@ func (h *hubKeeper) follow(ctx context.Context) (bool, error) {
 		h.refuseOtherTarget()
 		return false, nil
 	}
-	if err := h.first.read(ctx); err != nil || h.first.known == nil {
+	if h.first.read(ctx) != nil || h.first.known == nil {
 		return false, nil // the other keeper reports that the target does not answer
 	}
 	h.followed = h.annotation(application.TargetLeaseAnnotation)

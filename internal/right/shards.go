@@ -16,7 +16,7 @@ import (
 func shardOf(namespace string, shards int) int {
 	digest := fnv.New32a()
 	_, _ = digest.Write([]byte(namespace)) // a hash returns no errors
-	return int(digest.Sum32() % uint32(shards))
+	return int(int64(digest.Sum32()) % int64(shards))
 }
 
 // division is what a Lease says about the number of shards.

@@ -164,18 +164,16 @@ func TestMarksOfShards(t *testing.T) {
 // other. No namespace has two agents, and in the end the new ones act for all.
 func TestNumberOfShardsChanges(t *testing.T) {
 	for _, test := range []struct{ from, to int }{{1, 3}, {3, 1}, {2, 3}, {3, 2}, {8, 1}, {1, 8}} {
-		for order := range 4 {
+		for order := range uint64(4) {
 			inBubble(t, fmt.Sprintf("%d to %d/%d", test.from, test.to, order), func(t *testing.T) {
 				w := newWorld()
 				old := w.startAll(t, "old", test.from+1, test.from)
 				sleep(time.Minute)
 				checkAll(t, old, test.from)
 				all := w.startAll(t, "new", test.to+1, test.to)
-				for name, a := range old {
-					all[name] = a
-				}
+				maps.Copy(all, old)
 				leaving := slices.Sorted(maps.Keys(old))
-				rand.New(rand.NewPCG(uint64(order), 0)).Shuffle(len(leaving), func(i, j int) { leaving[i], leaving[j] = leaving[j], leaving[i] })
+				rand.New(rand.NewPCG(order, 0)).Shuffle(len(leaving), func(i, j int) { leaving[i], leaving[j] = leaving[j], leaving[i] })
 				for _, name := range leaving {
 					for range 60 {
 						sleep(500 * time.Millisecond)
