@@ -210,11 +210,10 @@ func (h *hubKeeper) follow(ctx context.Context) (bool, error) {
 		h.refuseOtherTarget()
 		return false, nil
 	}
-	if h.first.read(ctx) != nil || h.first.known == nil {
-		return false, nil // the other keeper reports that the target does not answer
-	}
+	// The other keeper reports that the target does not answer.
+	known := h.first.read(ctx) == nil && h.first.known != nil
 	h.followed = h.annotation(application.TargetLeaseAnnotation)
-	return h.followed == string(h.first.known.UID), nil
+	return known && h.followed == string(h.first.known.UID), nil
 }
 
 // isStillFollowed returns ErrLost if the Lease belongs to another agent, of this target or of another one.

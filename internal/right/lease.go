@@ -24,7 +24,7 @@ type leaseRecord struct {
 	lasts           time.Duration
 
 	known *coordinationv1.Lease // nil: there is none, as far as is known
-	since time.Time             // when this version was first seen, or that the Lease is gone
+	since time.Time             // when this version was first seen, or that there is no Lease
 	// latest is the version of the last answer, also if the Lease is gone since; empty before the first.
 	latest string
 }
@@ -66,7 +66,7 @@ func (l *leaseRecord) read(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if l.known != nil {
+		if l.known != nil || l.since.IsZero() {
 			l.known, l.since = nil, time.Now()
 		}
 	case err != nil:

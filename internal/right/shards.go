@@ -185,7 +185,7 @@ func (s *shardLeases) isGone(ctx context.Context, other *leaseRecord, shouldExis
 	case err != nil:
 		return false, err
 	case other.known == nil:
-		return !shouldExist || s.isNew || s.outlasts(other), nil
+		return !shouldExist || s.isNew || isOver(other.since, other), nil
 	case other.holder() == "" || divisionOf(other.known).shards == s.shards:
 		return true, nil
 	case !other.isFree():
@@ -194,14 +194,8 @@ func (s *shardLeases) isGone(ctx context.Context, other *leaseRecord, shouldExis
 	return true, other.revoke(ctx)
 }
 
-// outlasts reports whether this process has had its Lease, and has missed the other one, for longer than that can last.
-func (s *shardLeases) outlasts(other *leaseRecord) bool {
-	from := s.taken
-	if other != s.own && other.since.After(from) {
-		from = other.since
-	}
-	return time.Since(from) >= other.lasts
-}
+// isOver reports whether a Lease has certainly ended that was deleted, at the latest, at a time.
+func isOver(deleted time.Time, lease *leaseRecord) bool { return time.Since(deleted) >= lease.lasts }
 
 // laterIsAlone reports the same for every other shard. It gives the own Lease back if the first shard has another
 // number, or no holder: its Lease has to be taken before. A Lease that was missing may have been deleted while its holder
@@ -212,7 +206,7 @@ func (s *shardLeases) laterIsAlone(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if s.agrees() {
-		sure := divisionOf(s.own.known).before == 0 || s.outlasts(s.own)
+		sure := divisionOf(s.own.known).before == 0 || isOver(s.taken, s.own)
 		return sure && divisionOf(first.known).before == 0, nil
 	}
 	given := s.own
