@@ -31,27 +31,36 @@ func (w *world) idleScenario(ctx context.Context, s *set) error {
 	if err := w.become(ctx, ours, s); err != nil {
 		return err
 	}
-	meter, err := w.meter()
+	about := fmt.Sprintf("idle, %s, %d objects, %d s", s.kind.Name, s.size, w.Seconds)
+	figures, err := w.observed(ctx, about, s, func() error { return program.Pause(ctx, time.Duration(w.Seconds)*time.Second) })
 	if err != nil {
 		return err
 	}
-	if err := program.Pause(ctx, time.Duration(w.Seconds)*time.Second); err != nil {
-		return err
+	return w.report.measured(figures...)
+}
+
+// observed returns the agent's requests and processor time while something happens, or nothing.
+func (w *world) observed(ctx context.Context, about string, s *set, act func() error) ([]figure, error) {
+	meter, err := w.meter()
+	if err != nil {
+		return nil, err
+	}
+	if err := act(); err != nil {
+		return nil, err
 	}
 	used, err := meter.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	requests, err := w.requests(meter.mark, oursUser, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	about := fmt.Sprintf("idle, %s, %d objects, %d s", s.kind.Name, s.size, w.Seconds)
 	asked := requests.sum("") - requests.sum("other list") // the lists of metadata that check the watches
-	return w.report.measured(
-		figure{Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(asked), Bound: most(0), Note: requests.String()},
-		figure{Scenario: about, Name: "CPU", Value: 100 * used.cores(used.contender), Unit: "% of a core", Bound: most(0.2)},
-	)
+	return []figure{
+		{Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(asked), Bound: most(0), Note: requests.String()},
+		{Scenario: about, Name: "CPU", Value: 100 * used.cores(used.contender), Unit: "% of a core", Bound: most(0.2)},
+	}, nil
 }
 
 // harmScenario compares how long an unrelated client's PATCHes take, with and without a

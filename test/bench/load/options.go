@@ -29,6 +29,8 @@ type Options struct {
 	Churn int
 	// Unrelated is the number of ConfigMaps of 256 KiB in the scenario unrelated.
 	Unrelated int
+	// Foreign is the number of Pods in the scenario foreign, which has a tenth as many Deployments.
+	Foreign int
 	// Seconds is the duration of idle, and of fleet with its one drift a second. It limits
 	// a rollout.
 	Seconds int
@@ -59,6 +61,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")
 	flags.IntVar(&o.Churn, "churn", 10000, "how many updates of a status the scenario churn makes")
 	flags.IntVar(&o.Unrelated, "unrelated", 200, "how many ConfigMaps of 256 KiB the scenario unrelated makes")
+	flags.IntVar(&o.Foreign, "foreign", 100000, "how many Pods of others the scenario foreign makes, and a tenth as many Deployments")
 	flags.IntVar(&o.Seconds, "seconds", 300, "for how long nothing happens in the scenario idle, and one drift a second in fleet")
 	flags.DurationVar(&o.Delay, "delay", 0, "by how much a proxy delays each request of a contender, as a control plane of several machines does; 0: no proxy")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
@@ -84,7 +87,7 @@ func (o *Options) Complete() error {
 	}
 	for flag, value := range map[string]int{
 		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--fleet": o.Fleet, "--rollout": o.Rollout,
-		"--churn": o.Churn, "--unrelated": o.Unrelated, "--seconds": o.Seconds,
+		"--churn": o.Churn, "--unrelated": o.Unrelated, "--foreign": o.Foreign, "--seconds": o.Seconds,
 	} {
 		if value < 1 {
 			failures = append(failures, fmt.Errorf("%s: must be at least 1", flag))
@@ -108,7 +111,7 @@ func (o *Options) shrink() {
 		"sizes": func() { o.Sizes = []int{20, 40} }, "concurrency": func() { o.Concurrency = []int{1, 8} },
 		"rounds": func() { o.Rounds = 1 }, "drifts": func() { o.Drifts = 20 }, "fleet": func() { o.Fleet = 20 },
 		"rollout": func() { o.Rollout = 2 },
-		"churn":   func() { o.Churn = 100 }, "unrelated": func() { o.Unrelated = 4 }, "seconds": func() { o.Seconds = 5 },
+		"churn":   func() { o.Churn = 100 }, "unrelated": func() { o.Unrelated = 4 }, "foreign": func() { o.Foreign = 100 }, "seconds": func() { o.Seconds = 5 },
 	}
 	for name, set := range small {
 		if o.flags == nil || !o.flags.Changed(name) {

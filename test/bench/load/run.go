@@ -31,6 +31,7 @@ func scenarios() map[string]scenario {
 		"harm":      {lastSize: (*world).harmScenario},
 		"churn":     {lastSize: (*world).churnScenario, only: "deployment"},
 		"unrelated": {lastSize: (*world).unrelatedScenario, only: "configmap"},
+		"foreign":   {lastSize: (*world).foreignScenario, only: "deployment"},
 		"fleet":     {apart: (*world).fleetScenario},
 		"rollout":   {apart: (*world).rolloutScenario},
 		"wide":      {apart: (*world).wideScenario},
@@ -41,7 +42,7 @@ func scenarios() map[string]scenario {
 // order is the order of scenarios with the same objects: those that change the cluster
 // for good come last.
 func order() []string {
-	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "wide", "deep", "fleet", "rollout"}
+	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "foreign", "wide", "deep", "fleet", "rollout"}
 }
 
 func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
