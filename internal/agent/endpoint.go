@@ -62,7 +62,7 @@ type whileActing struct {
 
 // Get implements hooks.Applications.
 func (a whileActing) Get(ctx context.Context, name types.NamespacedName) (*application.Application, error) {
-	if a.right.Hub() != nil || !a.right.Owns(name.Namespace) {
+	if !a.right.Owns(name.Namespace) {
 		return nil, hooks.ErrAnotherActs
 	}
 	return a.store.Get(ctx, name)

@@ -40,7 +40,7 @@ type hubKeeper struct {
 }
 
 func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hubKeeper {
-	return &hubKeeper{
+	h := &hubKeeper{
 		options:  options,
 		standing: standing,
 		target:   target,
@@ -52,14 +52,12 @@ func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hu
 			identity:  options.Identity,
 			lasts:     beatsOfHub * options.Heartbeat,
 		},
-		first: &leaseRecord{
-			client:    options.Target.Leases(options.Namespace),
-			namespace: options.Namespace,
-			name:      application.TargetLease(options.Cluster),
-			server:    "target",
-			identity:  options.Identity,
-		},
 	}
+	if target != nil {
+		first := *target.leases.all[0] // the other keeper writes its own record at any time
+		h.first = &first
+	}
+	return h
 }
 
 // keep acquires the Lease and renews it until the context ends or it is lost.

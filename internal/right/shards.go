@@ -175,7 +175,7 @@ func (s *shardLeases) firstIsAlone(ctx context.Context) (bool, error) {
 	return alone, nil
 }
 
-// isGone reports whether another Lease has no holder with another number. It should exist if processes divided the
+// isGone reports whether another Lease has no holder with another number, and clears an expired one. It should exist if processes divided the
 // Applications by a number beyond it: then it was deleted, perhaps while its holder acts.
 func (s *shardLeases) isGone(ctx context.Context, other *leaseRecord, shouldExist bool) (bool, error) {
 	err := other.read(ctx)

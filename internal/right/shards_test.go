@@ -125,8 +125,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// The Leases say by how many the Applications are divided, as long as they are. An agent that never was divided asks for
-// one Lease only.
+// The Leases say by how many the Applications are divided, as long as they are. An agent that never was divided has one
+// Lease, without a mark.
 func TestMarksOfShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -228,84 +228,79 @@ func TestUnreadableNumberOfShards(t *testing.T) {
 	}
 }
 
+// threeActing starts three replicas that act for a shard each.
+func (w *world) threeActing(t *testing.T) map[string]*agent {
+	t.Helper()
+	agents := w.startAll(t, "a", 3, 3)
+	sleep(time.Minute)
+	checkAll(t, agents, 3)
+	return agents
+}
+
 // The name of the cluster holds for all shards.
 func TestShardsAndTheNameOfTheCluster(t *testing.T) {
-	t.Run("of another target from the start", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.hub.edit(t, hubLease, boundTo("another target"))
-			agents := w.startAll(t, "a", 3, 3)
-			sleep(time.Hour)
-			for name, a := range agents {
-				if a.stands() != "does not act" || !strings.Contains(a.Refusal(), "DuplicateAgent") {
-					t.Errorf("%s %s, refused: %q", name, a.stands(), a.Refusal())
-				}
+	inBubble(t, "of another target from the start", func(t *testing.T) {
+		w := newWorld()
+		w.hub.edit(t, hubLease, boundTo("another target"))
+		agents := w.startAll(t, "a", 3, 3)
+		sleep(time.Hour)
+		for name, a := range agents {
+			if a.stands() != "does not act" || !strings.Contains(a.Refusal(), "DuplicateAgent") {
+				t.Errorf("%s %s, refused: %q", name, a.stands(), a.Refusal())
 			}
-		})
+		}
 	})
-	t.Run("given to another target", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			agents := w.startAll(t, "a", 3, 3)
-			sleep(time.Minute)
-			checkAll(t, agents, 3)
-			w.hub.remove(hubLease)
-			w.hub.edit(t, hubLease, edited(boundTo("another target"), heldBy("them")))
-			sleep(longestBeat)
-			for _, a := range agents {
-				a.awaitLoss(t)
-			}
-		})
+	inBubble(t, "given to another target", func(t *testing.T) {
+		w := newWorld()
+		agents := w.threeActing(t)
+		w.hub.remove(hubLease)
+		w.hub.edit(t, hubLease, edited(boundTo("another target"), heldBy("them")))
+		sleep(longestBeat)
+		for _, a := range agents {
+			a.awaitLoss(t)
+		}
 	})
-	t.Run("deleted, and written again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			agents := w.startAll(t, "a", 3, 3)
-			sleep(time.Minute)
-			w.hub.remove(hubLease)
-			sleep(2 * longestBeat)
-			checkAll(t, agents, 3)
-			if w.hub.holder(t, hubLease) != w.target.holder(t, targetLease) {
-				t.Error("the first shard does not hold the Lease on the hub")
-			}
-		})
+	inBubble(t, "deleted, and written again", func(t *testing.T) {
+		w := newWorld()
+		agents := w.threeActing(t)
+		w.hub.remove(hubLease)
+		sleep(2 * longestBeat)
+		checkAll(t, agents, 3)
+		if w.hub.holder(t, hubLease) != w.target.holder(t, targetLease) {
+			t.Error("the first shard does not hold the Lease on the hub")
+		}
 	})
-	t.Run("taken by another agent of the target, while the first shard has no replica", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			agents := w.startAll(t, "a", 3, 3)
-			sleep(time.Minute)
-			first := w.target.holder(t, targetLease)
-			if err := agents[first].end(); err != nil {
-				t.Error(err)
-			}
-			delete(agents, first)
-			w.start(t, "another", func(o *Options) { o.Namespace = "elsewhere" }).awaitActing(t, longestBeat)
-			sleep(longestBeat)
-			for _, a := range agents {
-				a.awaitLoss(t)
-			}
-		})
+	inBubble(t, "taken by another agent of the target, while the first shard has no replica", func(t *testing.T) {
+		w := newWorld()
+		agents := w.threeActing(t)
+		first := w.target.holder(t, targetLease)
+		if err := agents[first].end(); err != nil {
+			t.Error(err)
+		}
+		delete(agents, first)
+		w.start(t, "another", func(o *Options) { o.Namespace = "elsewhere" }).awaitActing(t, longestBeat)
+		sleep(longestBeat)
+		for _, a := range agents {
+			a.awaitLoss(t)
+		}
 	})
-	t.Run("of another agent of the target", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), heldBy("them")))
-			go func() {
-				for pause(t.Context(), DefaultHeartbeat) {
-					w.hub.edit(t, hubLease, heldBy("them"))
-				}
-			}()
-			agents := w.startAll(t, "a", 3, 3)
-			sleep(time.Hour)
-			checkAll(t, agents, 0)
-		})
+	inBubble(t, "of another agent of the target", func(t *testing.T) {
+		w := newWorld()
+		w.hub.edit(t, hubLease, edited(boundTo(string(ourTarget)), boundToLease("another"), heldBy("them")))
+		go func() {
+			for pause(t.Context(), DefaultHeartbeat) {
+				w.hub.edit(t, hubLease, heldBy("them"))
+			}
+		}()
+		agents := w.startAll(t, "a", 3, 3)
+		sleep(time.Hour)
+		checkAll(t, agents, 0)
 	})
 }
 
 // Processes with different numbers of shards on unreliable servers, which restart with another number when they end: no
-// namespace has two that may write for it. Now and then a Lease is deleted. When all have the same number and the servers answer, all namespaces have
-// one.
+// namespace has two that may write for it. Now and then a Lease is deleted. When all have the same number and the
+// servers answer, all namespaces have one.
 func TestAtMostOneMayWriteForANamespace(t *testing.T) {
 	const replicas = 5
 	few, acted := namesOf(12), map[int]int{} // of all pairs of shards of two and three

@@ -21,7 +21,7 @@ type targetKeeper struct {
 	leases   *shardLeases
 	held     chan struct{} // closed when this process first held one, and no other divides the Applications otherwise
 	term     int32         // of the own Lease: it must never change
-	uid      types.UID     // of the own Lease
+	uid      types.UID     // of the own Lease, which the other keeper reads once held is closed
 
 	mu       sync.Mutex
 	renewed  time.Time

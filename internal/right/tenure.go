@@ -91,14 +91,10 @@ func (t *Tenure) Hub() error {
 	return fmt.Errorf("%w: it waits for its Leases", ErrNotActing)
 }
 
-// Owns reports whether this process acts for the Applications of a namespace of the hub. Before it acts, it owns none.
+// Owns reports whether this process acts for the Applications of a namespace of the hub. It owns none while it may not
+// write to the hub.
 func (t *Tenure) Owns(namespace string) bool {
-	select {
-	case <-t.standing.acting:
-		return t.options.Shards <= 1 || shardOf(namespace, t.options.Shards) == t.target.leases.shard
-	default:
-		return false
-	}
+	return t.Hub() == nil && (t.options.Shards <= 1 || shardOf(namespace, t.options.Shards) == t.target.leases.shard)
 }
 
 // Grace is how long a running pass may continue after the right has ended.

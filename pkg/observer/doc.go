@@ -9,11 +9,11 @@
 // the object is stored. The owner is then notified only if the summary by Options.Summarise has
 // changed. An object that differs is stored as a whole, and the owner is notified.
 //
-// An event passes through one file for each step. source lists and watches, and inspect compares objects
-// with the targets, guarded against panics. events has
-// the informer's handlers, and notify finds the owners that have to act. Among the other files,
-// registry has the targets and last observations of owners. informers starts and stops an informer
-// for each kind, and resync finds lost events.
+// An event passes through one file for each step. source lists and watches, and inspect compares
+// objects with the targets, guarded against panics. events has the informer's handlers, and notify
+// finds the owners that have to act. Among the other files, registry has the targets and last
+// observations of owners. informers starts and stops an informer for each kind, and resync finds
+// lost events.
 //
 // The life of an observer follows the table of the reference document:
 //

@@ -9,12 +9,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// inspection is an object and the views that observe it.
-type inspection struct {
-	live  *unstructured.Unstructured
-	views []view
-}
-
 // view is one owner's view of one object.
 type view struct {
 	owner  Owner
@@ -25,16 +19,15 @@ type view struct {
 }
 
 // inspect makes the record of an object, with the observation of each view.
-func (i *inspector) inspect(in inspection) *record {
-	summary, err := i.summarise(in.live)
+func (i *inspector) inspect(live *unstructured.Unstructured, views []view) *record {
+	summary, err := i.summarise(live)
 	seen := &record{
-		namespace: in.live.GetNamespace(), name: in.live.GetName(), uid: in.live.GetUID(), version: in.live.GetResourceVersion(),
-		owner: i.ownerOf(in.live), summary: summary,
+		namespace: live.GetNamespace(), name: live.GetName(), uid: live.GetUID(), version: live.GetResourceVersion(),
+		owner: i.ownerOf(live), summary: summary,
 	}
 	now := i.options.Now()
-	for at := range in.views {
-		v := &in.views[at]
-		observation := i.compare(v.target, in.live, now)
+	for _, v := range views {
+		observation := i.compare(v.target, live, now)
 		observation.Summary, observation.Err = summary, cmp.Or(observation.Err, err)
 		seen.views = append(seen.views, seenBy{observation, v.owner, v.target.Revision})
 	}

@@ -46,8 +46,8 @@ func wholeOf(fields map[string]any) Whole {
 	return text
 }
 
-// Fields decodes the object into a new tree. It returns nil if there is no object, or if it has a
-// value that only an API server can read. An example is a number beyond those of Go.
+// Fields decodes the object into a new tree. It returns nil if there is no object, or if it cannot
+// be read.
 func (w Whole) Fields() map[string]any {
 	if w == nil {
 		return nil

@@ -55,16 +55,15 @@ func (r *registry) setViewsLocked(at key, views []*view) {
 	}
 }
 
-// inspection returns an object with the views that observe it now.
-func (r *registry) inspection(resource gvr.GroupVersionResource, live *unstructured.Unstructured) inspection {
-	in := inspection{live: live}
-	at := key{resource, in.live.GetNamespace(), in.live.GetName()}
+// viewsOf returns copies of the views that observe an object now.
+func (r *registry) viewsOf(resource gvr.GroupVersionResource, live *unstructured.Unstructured) (views []view) {
+	at := key{resource, live.GetNamespace(), live.GetName()}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, one := range r.viewsLocked(at) {
-		in.views = append(in.views, *one)
+		views = append(views, *one)
 	}
-	return in
+	return views
 }
 
 // addLocked adds a view. found is the object's record from a time without views, or nil.

@@ -1,13 +1,10 @@
 package observer
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -19,21 +16,8 @@ type source struct {
 
 // newInformer makes an informer of objects, of which the transform makes records.
 func (s *source) newInformer(of scope) cache.SharedIndexInformer {
-	objects := s.options.Client.Resource(of.resource).Namespace(of.namespace)
-	both := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = s.options.Selector
-			return objects.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = s.options.Selector
-			return objects.Watch(ctx, options)
-		},
-	}
-	return cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(both, s.options.Client), nil, // objects are records, or not inspected yet
-		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byOwner: indexByOwner}, ObjectDescription: of.resource.String()},
-	)
+	return dynamicinformer.NewFilteredDynamicInformer(s.options.Client, of.resource, of.namespace, 0, cache.Indexers{byOwner: indexByOwner},
+		func(options *metav1.ListOptions) { options.LabelSelector = s.options.Selector }).Informer()
 }
 
 // transform is the informer's transform: the last function with the whole object.
@@ -42,5 +26,5 @@ func (s *source) transform(resource gvr.GroupVersionResource, object any) any {
 	if !ok {
 		return object // a tombstone or a record
 	}
-	return s.registry.inspector.inspect(s.registry.inspection(resource, live))
+	return s.registry.inspector.inspect(live, s.registry.viewsOf(resource, live))
 }

@@ -3,6 +3,7 @@ package ha
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,23 @@ type replica struct {
 	health, metrics       string
 	arguments             []string
 	process               *cluster.Process
+}
+
+// shortLease are flags for a Lease of 2 s.
+var shortLease = []string{
+	"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat-interval=2s",
+}
+
+// unready returns which of the replicas are not ready, or nothing.
+func unready(t *testing.T, replicas []*replica) string {
+	t.Helper()
+	var missing []string
+	for _, r := range replicas {
+		if code, text := r.ready(t, ""); code != http.StatusOK {
+			missing = append(missing, fmt.Sprintf("%s is not ready: %d %s", r.name, code, text))
+		}
+	}
+	return strings.Join(missing, "; ")
 }
 
 // newReplica makes a replica without starting it; "{hub}" in its arguments stands for

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -70,8 +70,7 @@ func newShards(t *testing.T, name string, count, shards int) []*replica {
 	t.Helper()
 	var replicas []*replica
 	for i := range count {
-		r := newReplica(t, fmt.Sprintf("%s-%d", name, i), "--kubeconfig", "{hub}", fmt.Sprintf("--shards=%d", shards),
-			"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat-interval=2s")
+		r := newReplica(t, fmt.Sprintf("%s-%d", name, i), append([]string{"--kubeconfig", "{hub}", fmt.Sprintf("--shards=%d", shards)}, shortLease...)...)
 		t.Cleanup(func() { r.end(t) })
 		replicas = append(replicas, r)
 	}
@@ -84,14 +83,7 @@ func startAll(t *testing.T, replicas []*replica) {
 	for _, r := range replicas {
 		r.start(t)
 	}
-	kit.Eventually(t, func() string {
-		for _, r := range replicas {
-			if code, text := r.ready(t, ""); code != http.StatusOK {
-				return fmt.Sprintf("%s is not ready: %d %s", r.name, code, text)
-			}
-		}
-		return ""
-	})
+	kit.Eventually(t, func() string { return unready(t, replicas) })
 }
 
 // shelves are in several namespaces, so that each shard has some.
@@ -161,24 +153,24 @@ func (s *shelves) ownerOf(t *testing.T, of *shelf) *replica {
 	return owner
 }
 
-// disturb changes one object of each shelf after the other, for some seconds.
+// disturb changes one object of each shelf after the other in the background, for some seconds.
 func (s *shelves) disturb(t *testing.T) <-chan error {
-	const pause = 100 * time.Millisecond
 	done := make(chan error, 1)
-	go func() {
-		done <- func(ctx context.Context) error {
-			for n := range s.all[0].objects {
-				for _, one := range s.all {
-					if err := one.disturb(ctx, one.objects[n]); err != nil {
-						return err
-					}
-					<-time.After(pause)
-				}
-			}
-			return nil
-		}(t.Context())
-	}()
+	go func() { done <- s.disturbEach(t.Context()) }()
 	return done
+}
+
+func (s *shelves) disturbEach(ctx context.Context) error {
+	const pause = 100 * time.Millisecond
+	for n := range s.all[0].objects {
+		for _, one := range s.all {
+			if err := one.disturb(ctx, one.objects[n]); err != nil {
+				return err
+			}
+			<-time.After(pause)
+		}
+	}
+	return nil
 }
 
 // awaitMiddle waits until half of the objects of the first shelf are repaired.
@@ -225,11 +217,7 @@ func (s *shelves) check(t *testing.T) []string {
 		}
 	}
 	t.Logf("%d namespaces, repairs by agent: %v", len(s.all), found)
-	var names []string
-	for name := range found {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(found))
 }
 
 // by returns the name of the replica that has sent a request, or nothing.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -68,8 +67,7 @@ func newPair(t *testing.T) pair {
 	dismissAgents(t)
 	var p pair
 	for i := range p {
-		p[i] = newReplica(t, fmt.Sprintf("replica-%d", i+1), "--kubeconfig", "{hub}",
-			"--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1600ms", "--leader-elect-retry-period=400ms", "--heartbeat-interval=2s")
+		p[i] = newReplica(t, fmt.Sprintf("replica-%d", i+1), append([]string{"--kubeconfig", "{hub}"}, shortLease...)...)
 		p[i].start(t)
 		t.Cleanup(func() { p[i].end(t) })
 	}
@@ -129,14 +127,10 @@ func (p pair) round(t *testing.T) figures {
 func (p pair) restart(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		var missing []string
 		for _, r := range p {
 			r.restartEnded(t)
-			if code, text := r.ready(t, ""); code != http.StatusOK {
-				missing = append(missing, fmt.Sprintf("%s is not ready: %d %s", r.name, code, text))
-			}
 		}
-		return strings.Join(missing, "; ")
+		return unready(t, p[:])
 	})
 }
 

@@ -144,30 +144,37 @@ func (w *world) churnScenario(ctx context.Context, s *set) error {
 // unrelatedScenario makes ConfigMaps of 256 KiB that are not the agent's, and measures
 // the growth of the agent.
 func (w *world) unrelatedScenario(ctx context.Context, s *set) error {
-	if err := w.become(ctx, ours, s); err != nil {
-		return err
-	}
-	_, before, err := w.memory(ctx)
-	if err != nil {
-		return err
-	}
-	err = program.Each(ctx, w.Unrelated, atOnce, func(ctx context.Context, i int) error {
-		cm := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("unrelated-%d", i)}, Data: map[string]string{"text": strings.Repeat("unrelated ", 256<<10/10)},
-		}
-		_, err := w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(i)).Create(ctx, cm, metav1.CreateOptions{})
-		return err
+	grown, err := w.growth(ctx, s, func() error {
+		return program.Each(ctx, w.Unrelated, atOnce, func(ctx context.Context, i int) error {
+			cm := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("unrelated-%d", i)}, Data: map[string]string{"text": strings.Repeat("unrelated ", 256<<10/10)},
+			}
+			_, err := w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(i)).Create(ctx, cm, metav1.CreateOptions{})
+			return err
+		})
 	})
-	if err != nil {
-		return err
-	}
-	_, after, err := w.memory(ctx)
 	if err != nil {
 		return err
 	}
 	return w.report.measured(figure{
-		Scenario: "unrelated", Name: fmt.Sprintf("growth by %d ConfigMaps of 256 KiB", w.Unrelated), Value: mebibytes(after - before), Unit: "MiB", Bound: most(5),
+		Scenario: "unrelated", Name: fmt.Sprintf("growth by %d ConfigMaps of 256 KiB", w.Unrelated), Value: grown, Unit: "MiB", Bound: most(5),
 	})
+}
+
+// growth returns by how many MiB the agent grows while objects of others are made.
+func (w *world) growth(ctx context.Context, s *set, others func() error) (float64, error) {
+	if err := w.become(ctx, ours, s); err != nil {
+		return 0, err
+	}
+	_, before, err := w.memory(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := others(); err != nil {
+		return 0, err
+	}
+	_, after, err := w.memory(ctx)
+	return mebibytes(after - before), err
 }
 
 // wideScenario has one Application of a hundred objects.

@@ -20,17 +20,7 @@ const rollsOfForeign = 3
 // foreignScenario makes Pods, and a tenth as many Deployments, that are not the agent's. It compares
 // the agent while their statuses change with the agent while nothing happens, for the same time.
 func (w *world) foreignScenario(ctx context.Context, s *set) error {
-	if err := w.become(ctx, ours, s); err != nil {
-		return err
-	}
-	_, before, err := w.memory(ctx)
-	if err != nil {
-		return err
-	}
-	if err := w.makeForeign(ctx); err != nil {
-		return err
-	}
-	_, after, err := w.memory(ctx)
+	grown, err := w.growth(ctx, s, func() error { return w.makeForeign(ctx) })
 	if err != nil {
 		return err
 	}
@@ -45,7 +35,7 @@ func (w *world) foreignScenario(ctx context.Context, s *set) error {
 		return err
 	}
 	growth := figure{
-		Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: mebibytes(after - before), Unit: "MiB", Bound: most(1),
+		Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: grown, Unit: "MiB", Bound: most(1),
 	}
 	return w.report.measured(append(append([]figure{growth}, rolling...), resting...)...)
 }
