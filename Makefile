@@ -40,6 +40,7 @@ fuzz:
 	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/lens
 	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
+	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),5000x) -fuzzminimizetime 10x ./internal/agent/guard
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
 # KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.
@@ -82,6 +83,7 @@ lint:
 	cd images && ../bin/golangci-lint run ./...
 	cd test/gitops && ../../bin/golangci-lint run ./...
 	cd test/ui && ../../bin/golangci-lint run ./...
+	cd test/bench && ../../bin/golangci-lint run ./...
 	go run ./test/prose
 
 build:

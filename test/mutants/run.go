@@ -56,7 +56,7 @@ func run(ctx context.Context, options Options, list []byte, test tester, out io.
 		return err
 	}
 	if options.Sample > 0 {
-		rand.Shuffle(len(mutants), func(i, j int) { //nolint:gosec // a sample need not be a secret
+		rand.Shuffle(len(mutants), func(i, j int) {
 			mutants[i], mutants[j] = mutants[j], mutants[i]
 		})
 		mutants = mutants[:min(options.Sample, len(mutants))]

@@ -23,7 +23,7 @@ func (r *report) derived() []figure {
 		many, few := c.typical(), first.typical()
 		figures = append(figures, figure{
 			Scenario: "drift", Name: fmt.Sprintf("median with %d %ss to that with %d", c.Size, c.Kind, first.Size),
-			Value: many.Subject.Values[p50] / few.Subject.Values[p50], Unit: "x", Bound: most(1.25),
+			Value: many.Subject.Values[p50] / few.Subject.Values[p50], Unit: "x", Bound: new(1.25),
 			Note: fmt.Sprintf("the floor's: %s x", number(floorOf(many)/floorOf(few))),
 		})
 	}

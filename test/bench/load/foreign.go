@@ -24,20 +24,33 @@ func (w *world) foreignScenario(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	rolling, err := w.observed(ctx, "foreign, Deployments of others roll", s, func() error { return w.rollForeign(ctx) })
+	var began time.Time
+	rolling, err := w.unchecked("foreign, Deployments of others roll", s, func() error {
+		began = time.Now()
+		return w.rollForeign(ctx)
+	})
 	if err != nil {
 		return err
 	}
 	long := time.Since(began)
-	resting, err := w.observed(ctx, "foreign, nothing happens", s, func() error { return program.Pause(ctx, long) })
+	resting, err := w.unchecked("foreign, nothing happens", s, func() error { return program.Pause(ctx, long) })
 	if err != nil {
 		return err
 	}
 	growth := figure{
-		Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: grown, Unit: "MiB", Bound: most(1),
+		Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: grown, Unit: "MiB", Bound: new(1.0),
 	}
 	return w.report.measured(append(append([]figure{growth}, rolling...), resting...)...)
+}
+
+// unchecked observes the agent, and once more if it checked its watches meanwhile: that costs more than
+// all else that it does at rest, and comes about every ten minutes only.
+func (w *world) unchecked(about string, s *set, act func() error) ([]figure, error) {
+	figures, checked, err := w.observed(about, s, act)
+	if err == nil && checked {
+		figures, _, err = w.observed(about, s, act)
+	}
+	return figures, err
 }
 
 // makeForeign makes the Pods and Deployments, which have no mark of the agent.

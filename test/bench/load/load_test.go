@@ -141,7 +141,7 @@ func TestBroken(t *testing.T) {
 	}
 	kept := func() *report {
 		return &report{
-			Figures: []figure{{Scenario: "idle", Name: "CPU", Value: 0.1, Unit: "% of a core", Bound: most(0.2)}},
+			Figures: []figure{{Scenario: "idle", Name: "CPU", Value: 0.1, Unit: "% of a core", Bound: new(0.2)}},
 			Comparisons: []comparison{{
 				Scenario: "drift", Kind: "configmap", Size: 100, Concurrency: 1, Contender: ours, Base: floor, Metric: p50,
 				Rounds: []round{one(), one(), one(), one(), one(), one(), one()},

@@ -79,9 +79,6 @@ func (s sample) MarshalJSON() ([]byte, error) {
 	return json.Marshal(clean)
 }
 
-// most returns a bound.
-func most(bound float64) *float64 { return &bound }
-
 func (f figure) text() string {
 	text := strings.TrimSpace(number(f.Value) + " " + f.Unit)
 	if f.Note != "" {

@@ -142,8 +142,8 @@ func (w *world) quietRestart(ctx context.Context, s *set) error {
 	}
 	about := fmt.Sprintf("restart, %s, %d objects", s.kind.Name, s.size)
 	return w.report.measured(
-		figure{Scenario: about, Name: "writes", Value: float64(requests.writes()), Bound: most(0), Note: requests.String()},
-		figure{Scenario: about, Name: "peak of memory to settled", Value: float64(peak) / float64(settled), Unit: "x", Bound: most(3),
+		figure{Scenario: about, Name: "writes", Value: float64(requests.writes()), Bound: new(0.0), Note: requests.String()},
+		figure{Scenario: about, Name: "peak of memory to settled", Value: float64(peak) / float64(settled), Unit: "x", Bound: new(3.0),
 			Note: fmt.Sprintf("%.1f and %.1f MiB", mebibytes(peak), mebibytes(settled))},
 	)
 }
@@ -186,7 +186,7 @@ func (w *world) base(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
-	return w.report.measured(figure{Scenario: "memory", Name: "base: no Applications", Value: mebibytes(settled), Unit: "MiB", Bound: most(45)})
+	return w.report.measured(figure{Scenario: "memory", Name: "base: no Applications", Value: mebibytes(settled), Unit: "MiB", Bound: new(45.0)})
 }
 
 // memoryScenario measures the memory of an agent that has just started, at each size. The
@@ -217,7 +217,7 @@ func (w *world) memoryScenario(ctx context.Context, s *set) error {
 			Note: "with its part of the Application",
 		}
 		if s.size-least >= enough {
-			one.Bound = most(1.2)
+			one.Bound = new(1.2)
 		}
 		figures = append(figures, one)
 	}

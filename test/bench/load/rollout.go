@@ -205,7 +205,7 @@ func (r *rollout) measure(ctx context.Context, mark kit.Mark, alone, during samp
 	applications, long := r.rolling.size/r.rolling.perApplication, during.Values[seconds]
 	about := fmt.Sprintf("rollout, %d Applications of %d Deployments, %.0f s", applications, r.rolling.perApplication, long)
 	figures := []figure{
-		{Name: "status writes an Application", Value: float64(count) / float64(applications), Bound: most(3), Note: fmt.Sprintf("%d in all", count)},
+		{Name: "status writes an Application", Value: float64(count) / float64(applications), Bound: new(3.0), Note: fmt.Sprintf("%d in all", count)},
 		{Name: "status writes in one second, at most", Value: float64(busiest(writes)), Unit: "1/s"},
 		{Name: "the hub's time for a status write, median", Value: median(serving(writes)), Unit: "ms"},
 		{Name: "status written", Value: float64(count*cm.Size()) / 1024 / long, Unit: "KiB/s", Note: fmt.Sprintf("%d KiB each", cm.Size()>>10)},
@@ -215,7 +215,7 @@ func (r *rollout) measure(ctx context.Context, mark kit.Mark, alone, during samp
 		{Name: "drift beside, median, during the rollout", Value: during.Values[p50], Unit: "ms"},
 		{Name: "drift beside, 99 of 100, alone", Value: alone.Values[p99], Unit: "ms"},
 		{Name: "drift beside, 99 of 100, during the rollout", Value: during.Values[p99], Unit: "ms"},
-		{Name: "unrepaired", Value: alone.Values[unrepaired] + during.Values[unrepaired], Bound: most(0)},
+		{Name: "unrepaired", Value: alone.Values[unrepaired] + during.Values[unrepaired], Bound: new(0.0)},
 		{Name: "foreign CPU", Value: during.Foreign, Unit: "cores"},
 	}
 	for i := range figures {

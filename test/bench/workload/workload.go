@@ -40,7 +40,8 @@ type Clients struct {
 // NewClients makes both. It ignores the encodings of the configuration.
 func NewClients(config *rest.Config, protobuf bool) (Clients, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // a contender must not wait for its own client
+	config.QPS = -1                           // a contender must not wait for its own client
+	config.WarningHandler = rest.NoWarnings{} // of dry runs that a webhook under load leaves out
 	config.ContentType = runtime.ContentTypeJSON
 	json, err := dynamic.NewForConfig(config)
 	if err != nil {
