@@ -32,37 +32,50 @@ func (w *world) idleScenario(ctx context.Context, s *set) error {
 		return err
 	}
 	about := fmt.Sprintf("idle, %s, %d objects, %d s", s.kind.Name, s.size, w.Seconds)
-	figures, _, err := w.observed(about, s, func() error { return program.Pause(ctx, time.Duration(w.Seconds)*time.Second) })
+	seen, err := w.observed(s, func() error { return program.Pause(ctx, time.Duration(w.Seconds)*time.Second) })
 	if err != nil {
 		return err
 	}
-	return w.report.measured(figures...)
+	cpu := seen.processor(about)
+	cpu.Bound = new(0.2)
+	return w.report.measured(seen.asked(about), cpu)
 }
 
-// observed returns the agent's requests and processor time while something happens, or nothing, and
-// whether it checked its watches meanwhile.
-func (w *world) observed(about string, s *set, act func() error) (figures []figure, checked bool, err error) {
+// attention is what the agent does while something happens, or nothing.
+type attention struct {
+	requests counts
+	cores    float64
+}
+
+// observed returns what the agent does meanwhile.
+func (w *world) observed(s *set, act func() error) (attention, error) {
 	meter, err := w.meter()
 	if err != nil {
-		return nil, false, err
+		return attention{}, err
 	}
 	if err := act(); err != nil {
-		return nil, false, err
+		return attention{}, err
 	}
 	used, err := meter.read()
 	if err != nil {
-		return nil, false, err
+		return attention{}, err
 	}
 	requests, err := w.requests(meter.mark, oursUser, s)
-	if err != nil {
-		return nil, false, err
+	return attention{requests.counts, used.cores(used.contender)}, err
+}
+
+// checks counts the lists of metadata that check the watches.
+func (a attention) checks() int { return a.requests.sum("other list") }
+
+func (a attention) asked(about string) figure {
+	return figure{
+		Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(a.requests.sum("") - a.checks()),
+		Bound: new(0.0), Note: a.requests.String(),
 	}
-	checks := requests.sum("other list") // of metadata
-	asked := requests.sum("") - checks
-	return []figure{
-		{Scenario: about, Name: "requests beyond watches, Lease and the check of the watches", Value: float64(asked), Bound: new(0.0), Note: requests.String()},
-		{Scenario: about, Name: "CPU", Value: 100 * used.cores(used.contender), Unit: "% of a core", Bound: new(0.2)},
-	}, checks > 0, nil
+}
+
+func (a attention) processor(about string) figure {
+	return figure{Scenario: about, Name: "CPU", Value: 100 * a.cores, Unit: "% of a core"}
 }
 
 // harmScenario compares how long an unrelated client's PATCHes take, with and without a

@@ -26,9 +26,9 @@ func bounds() []bound {
 		{scenario: "drift", metric: requestsEach, value: 1.02},
 		{scenario: "drift", metric: eventsEach, value: 2.00},
 		{scenario: "storm", metric: seconds, ratio: 1.3},
-		{scenario: "restart", metric: seconds, ratio: 2},
+		{scenario: "restart", metric: seconds, ratio: 1.6},
 		{scenario: "harm", metric: latency50, ratio: 1.05},
-		{scenario: "churn", metric: eventCPU, ratio: 1.0 / 3},
+		{scenario: "churn", metric: eventCPU, ratio: 2},
 	}
 }
 

@@ -24,33 +24,37 @@ func (w *world) foreignScenario(ctx context.Context, s *set) error {
 	if err != nil {
 		return err
 	}
-	var began time.Time
-	rolling, err := w.unchecked("foreign, Deployments of others roll", s, func() error {
-		began = time.Now()
+	var long time.Duration
+	rolling, err := w.unchecked(s, func() error {
+		began := time.Now()
+		defer func() { long = time.Since(began) }()
 		return w.rollForeign(ctx)
 	})
 	if err != nil {
 		return err
 	}
-	long := time.Since(began)
-	resting, err := w.unchecked("foreign, nothing happens", s, func() error { return program.Pause(ctx, long) })
+	resting, err := w.unchecked(s, func() error { return program.Pause(ctx, long) })
 	if err != nil {
 		return err
 	}
-	growth := figure{
-		Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: grown, Unit: "MiB", Bound: new(1.0),
-	}
-	return w.report.measured(append(append([]figure{growth}, rolling...), resting...)...)
+	const roll, rest = "foreign, Deployments of others roll", "foreign, nothing happens"
+	return w.report.measured(
+		figure{
+			Scenario: "foreign", Name: fmt.Sprintf("growth by %d Pods and %d Deployments", w.Foreign, w.Foreign/10), Value: grown, Unit: "MiB", Bound: new(1.0),
+		},
+		rolling.asked(roll), rolling.processor(roll), resting.asked(rest), resting.processor(rest),
+		figure{Scenario: roll, Name: "CPU beyond that at rest", Value: 100 * (rolling.cores - resting.cores), Unit: "% of a core", Bound: new(0.1)},
+	)
 }
 
-// unchecked observes the agent, and once more if it checked its watches meanwhile: that costs more than
-// all else that it does at rest, and comes about every ten minutes only.
-func (w *world) unchecked(about string, s *set, act func() error) ([]figure, error) {
-	figures, checked, err := w.observed(about, s, act)
-	if err == nil && checked {
-		figures, _, err = w.observed(about, s, act)
+// unchecked observes the agent, and once more if it checked its watches meanwhile. That costs more than
+// all else that it does at rest, and it does it about every ten minutes only.
+func (w *world) unchecked(s *set, act func() error) (attention, error) {
+	seen, err := w.observed(s, act)
+	if err == nil && seen.checks() > 0 {
+		return w.observed(s, act)
 	}
-	return figures, err
+	return seen, err
 }
 
 // makeForeign makes the Pods and Deployments, which have no mark of the agent.
