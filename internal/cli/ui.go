@@ -85,7 +85,9 @@ func openBrowser(ctx context.Context, link string) error {
 	if !ok {
 		return errors.New("it is not known how, on " + runtime.GOOS)
 	}
-	command := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // the link is our own
+	// Neither Ctrl-C nor the end of this command may end the browser.
+	command := exec.CommandContext(context.WithoutCancel(ctx), opener[0], append(opener[1:], link)...) //nolint:gosec // the link is our own
+	command.SysProcAttr = ofItsOwn()
 	if err := command.Start(); err != nil {
 		return err
 	}

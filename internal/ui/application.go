@@ -10,7 +10,7 @@ import (
 func (s *Server) application(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	name := nameIn(query)
-	number, _ := s.live.numberOf(name) // before it is read, so that no change is lost
+	number := s.live.numberOf(name) // before it is read, so that no change is lost
 	found, err := s.source.Application(r.Context(), name)
 	if err != nil {
 		s.fail(w, "Application "+name.String(), err)
@@ -41,8 +41,12 @@ func numbered[T any](values []T, show func(int, T) node) all {
 }
 
 func (o ObjectRow) node() node {
+	title := node(text(o.Title))
+	if o.Ref != (Ref{}) {
+		title = el("a", at("href", "/object?"+o.Ref.query().Encode()), title)
+	}
 	return el("tr",
-		el("th", at("scope", "row"), el("a", at("href", "/object?"+o.Ref.query().Encode()), text(o.Title))),
+		el("th", at("scope", "row"), title),
 		o.Health.td(), o.Reason.td(), o.Message.td())
 }
 

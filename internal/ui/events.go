@@ -105,17 +105,23 @@ func numberIn(r *http.Request) (int, error) {
 // pause joins changes that follow each other: each is a reason to read everything anew.
 const pause = 100 * time.Millisecond
 
-// send sends an event after each change of an Application, and for each further reason, until the
-// context ends.
+// send sends an event after each change of an Application, and for each further reason: a problem with
+// the object, or its absence after a change. It ends with the context.
 func (s *Server) send(ctx context.Context, name types.NamespacedName, known int, further <-chan string, out stream) {
-	number, next := s.live.numberOf(name)
-	said := ""
+	number, ofAll, next := s.live.of(name)
+	ofObject, said := "", ""
 	for {
 		isNews := number != known
 		known = number
 		if isNews {
 			out.send("changed", strconv.Itoa(known), "")
-			out.flush()
+		}
+		if problem := cmp.Or(ofAll, ofObject); problem != said {
+			said = problem
+			out.send("problem", strconv.Itoa(known), problem)
+		}
+		out.flush()
+		if isNews {
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -125,16 +131,11 @@ func (s *Server) send(ctx context.Context, name types.NamespacedName, known int,
 		case <-ctx.Done():
 			return
 		case <-next:
-			number, next = s.live.numberOf(name)
-		case problem := <-further:
-			if problem != said {
-				said = problem
-				out.send("problem", strconv.Itoa(known), problem)
-			}
-			if problem == "" {
+			number, ofAll, next = s.live.of(name)
+		case ofObject = <-further:
+			if ofObject == "" {
 				out.send("changed", strconv.Itoa(known), "")
 			}
-			out.flush()
 		}
 	}
 }
@@ -150,18 +151,23 @@ func (s *Server) objectEvents(w http.ResponseWriter, r *http.Request) {
 	out := newStream(w)
 	out.begin()
 	ctx := r.Context()
-	news := make(chan string, 1)
-	tell := func(problem string) {
-		select {
-		case news <- problem:
-		default: // one is enough: everything is read anew
-		}
-	}
+	news := make(latest, 1)
 	version := r.URL.Query().Get("version")
 	go s.repeat(ctx, func() error {
 		from := version
 		version = "" // a watch that has ended is followed by one that looks again
-		return s.source.Watch(ctx, ref, from, func() { tell("") })
-	}, func(problem string) { tell("changes of the object cannot be followed: " + problem) })
+		return s.source.Watch(ctx, ref, from, func() { news.put("") })
+	}, func(problem string) { news.put("changes of the object cannot be followed: " + problem) })
 	s.send(ctx, ref.Application, known, news, out)
+}
+
+// latest has the last word of one writer. The words before are not needed: everything is read anew.
+type latest chan string
+
+func (l latest) put(word string) {
+	select {
+	case <-l:
+	default:
+	}
+	l <- word
 }

@@ -1,32 +1,39 @@
 package ui
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 )
 
 // guard admits requests of the user's browser to the page, and no others. Other programs and other
 // users of the machine can reach the port, and any web page can send requests to it.
 type guard struct {
-	// address is the host and port of the page. A request with another Host is an attack by DNS.
-	address string
+	// address is the host and port of the page, as browsers write them. A request with another Host is an
+	// attack by DNS.
+	address, port string
 	// token opens the page once. The link with it may be seen among the processes of the machine.
 	token string
 	// warn reports that the link was used again.
 	warn func(string)
+	// closed is closed then, and so are all pages.
+	closed chan struct{}
 
-	mu     sync.Mutex
-	isUsed bool
+	mu               sync.Mutex
+	isUsed, isClosed bool
 	// secret is the value of the cookie.
 	secret string
 }
 
 func newGuard(address string) *guard {
-	return &guard{address: address, secret: rand.Text(), token: rand.Text(), warn: func(string) {}}
+	_, port, _ := net.SplitHostPort(address) // it is that of a listener
+	address = strings.TrimSuffix(address, ":80")
+	return &guard{address: address, port: port, secret: rand.Text(), token: rand.Text(), warn: func(string) {}, closed: make(chan struct{})}
 }
 
 // link opens the page.
@@ -35,10 +42,7 @@ func (g *guard) link() string {
 }
 
 // cookieName has the port, because browsers send cookies to all ports of a host.
-func (g *guard) cookieName() string {
-	_, port, _ := net.SplitHostPort(g.address) // it is that of a listener
-	return "krake-ui-" + port
-}
+func (g *guard) cookieName() string { return "krake-ui-" + g.port }
 
 // wrap answers the requests that the guard does not admit.
 func (g *guard) wrap(inner http.Handler) http.Handler {
@@ -54,9 +58,24 @@ func (g *guard) wrap(inner http.Handler) http.Handler {
 		case !g.isKnown(r):
 			refuse(w)
 		default:
-			inner.ServeHTTP(w, r)
+			ctx, cancel := g.whileOpen(r.Context())
+			defer cancel()
+			inner.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
+}
+
+// whileOpen returns a context that ends when all pages are closed.
+func (g *guard) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-g.closed:
+		}
+	}()
+	return ctx, cancel
 }
 
 func refuse(w http.ResponseWriter) {
@@ -113,6 +132,10 @@ func (g *guard) use(token string) (secret string, isGranted bool) {
 	case !isEqual(token, g.token):
 		return "", false
 	case g.isUsed:
+		if !g.isClosed {
+			g.isClosed = true
+			close(g.closed)
+		}
 		g.secret = rand.Text()
 		g.warn("The link was used a second time. All pages are closed, because another user of this machine may have opened one: start the command again.")
 		return "", false

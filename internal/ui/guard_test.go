@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -133,6 +134,16 @@ func TestTheLinkWorksOnce(t *testing.T) {
 	})
 	again := answer(s, own(s, http.MethodGet, link, nil))
 	check.Equal(t, "the second use by the same browser", http.StatusSeeOther, again.Code)
+}
+
+// Browsers leave the port out of the address if it is that of HTTP.
+func TestPort80NeedsNoPort(t *testing.T) {
+	s := New(&fake{}, "hub", "127.0.0.1:80", func() time.Time { return noon })
+	check.Equal(t, "link", "http://127.0.0.1/?token="+s.guard.token, s.Link())
+	opened := answer(s, withHost(request(http.MethodGet, s.Link(), nil), "127.0.0.1"))
+	check.Equal(t, "status of the link", http.StatusSeeOther, opened.Code)
+	form := withHost(own(s, http.MethodPost, "/before", url.Values{}), "127.0.0.1")
+	check.Equal(t, "status of a form", http.StatusOK, answer(s, withHeader(form, "Origin", "http://127.0.0.1")).Code)
 }
 
 // Browsers send the address of a page along, and keep it in their history.

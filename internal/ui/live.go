@@ -75,10 +75,17 @@ func (l *live) since(number int) news {
 }
 
 // numberOf returns the number of an Application's last change, 0 if it is not known.
-func (l *live) numberOf(name types.NamespacedName) (number int, next <-chan struct{}) {
+func (l *live) numberOf(name types.NamespacedName) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.rows[name].number, l.changed
+	return l.rows[name].number
+}
+
+// of returns the number of an Application's last change, and whether the page is up to date.
+func (l *live) of(name types.NamespacedName) (number int, problem string, next <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rows[name].number, l.problem, l.changed
 }
 
 // change runs a function that changes something, and announces it.

@@ -105,7 +105,7 @@ func TestTheNewestRepairsAreRemembered(t *testing.T) {
 func TestAChangeWakesThePages(t *testing.T) {
 	l := newLive()
 	next := l.since(0).next
-	_, alsoNext := l.numberOf(nameOf("a"))
+	_, _, alsoNext := l.of(nameOf("a"))
 	l.take(Change{Rows: []Row{rowOf("a", "1")}})
 	for _, next := range []<-chan struct{}{next, alsoNext} {
 		select {
@@ -114,9 +114,9 @@ func TestAChangeWakesThePages(t *testing.T) {
 			t.Error("a page sleeps on")
 		}
 	}
-	number, _ := l.numberOf(nameOf("a"))
+	number := l.numberOf(nameOf("a"))
 	check.Equal(t, "number", 1, number)
-	number, _ = l.numberOf(nameOf("b"))
+	number = l.numberOf(nameOf("b"))
 	check.Equal(t, "number of what is not known", 0, number)
 }
 
@@ -289,4 +289,41 @@ func TestAnObjectIsToldOfItsChanges(t *testing.T) {
 func TestAnObjectThatCannotBeWatchedIsAProblem(t *testing.T) {
 	_, events := listen(t, "/object/events?since=0&"+refOf("a", "Deployment", "forbidden").query().Encode(), "")
 	check.Equal(t, "event", event{"problem", "0", "changes of the object cannot be followed: you may not watch it"}, next(t, events))
+}
+
+// Without the hub, the page of an Application or of an object shows an old state.
+func TestEachPageIsToldThatItIsNotUpToDate(t *testing.T) {
+	for _, path := range []string{"/application/events?since=0&" + queryOf(nameOf("a")).Encode(), "/object/events?since=0&" + refOf("a", "Deployment", "web").query().Encode()} {
+		s, events := listen(t, path, "")
+		if strings.HasPrefix(path, "/object") {
+			check.Equal(t, "of the object", event{"changed", "0", ""}, next(t, events))
+		}
+		s.live.fail("no network")
+		check.Equal(t, path, event{"problem", "0", "no network"}, next(t, events))
+		s.live.take(Change{Listed: true})
+		check.Equal(t, path, event{"problem", "0", ""}, next(t, events))
+	}
+}
+
+func TestTheLastWordOfAWatchIsTold(t *testing.T) {
+	news := make(latest, 1)
+	news.put("")
+	news.put("lost")
+	check.Equal(t, "word", "lost", <-news)
+}
+
+// Who used the link first may be another user, whose page must not go on.
+func TestASecondUseOfTheLinkEndsOpenPages(t *testing.T) {
+	s, events := listen(t, "/events?since=0", "")
+	for range 3 {
+		s.guard.use(s.guard.token)
+	}
+	select {
+	case e, ok := <-events:
+		if ok {
+			t.Errorf("the page gets %v", e)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the stream goes on")
+	}
 }

@@ -250,6 +250,30 @@ func TestToggledSchemaIsAdmitted(t *testing.T) {
 	check.Equal(t, "observed fields", strings.Join(want, "\n"), strings.Join(eval[[]string](b, observedFields), "\n"))
 }
 
+// A read that fails for now leaves what the user has chosen, and is repeated.
+func TestAFailedReadKeepsTheChoices(t *testing.T) {
+	needBrowser(t)
+	app := running(t)
+	b := serve(t, "-n", app.Namespace).open(t)
+	b.visit(objectPath(app, "v1", "Service"))
+	b.do(chromedp.Evaluate[chromedp.Void](line("sessionAffinity: None") + `.querySelector("input").click()`))
+	b.shows(`document.querySelector("#schema-text")?.textContent.includes("sessionAffinity: null")`)
+	b.do(chromedp.Evaluate[chromedp.Void](`{
+		const real = window.fetch;
+		window.fetch = () => {
+			window.fetch = real;
+			return Promise.resolve(new Response('<p role="alert">too many requests</p>', { status: 429, headers: { "Content-Type": "text/html" } }));
+		};
+		document.dispatchEvent(new Event("visibilitychange"));
+	}`))
+	b.shows(`document.querySelector("#problem").textContent === "Not up to date: too many requests"`)
+	for _, when := range []string{"after the failure", "after the next read"} {
+		check.Equal(t, when, true, eval[bool](b, line("sessionAffinity: None")+`.querySelector("input").checked`))
+		b.shows(`document.querySelector("#schema-text").textContent.includes("sessionAffinity: null")`)
+		b.shows(`document.querySelector("#problem").textContent === ""`)
+	}
+}
+
 const observedFields = `[...document.querySelectorAll("input.toggle")].filter((box) => box.checked).map((box) => (box.dataset.length ?? 0) + ":" + box.closest(".line").querySelector("button").dataset.place)`
 
 // runs runs a command of the page in a shell.

@@ -16,12 +16,16 @@ async function ask(url, identity, options) {
   const answer = await fetch(url, options);
   if (!answer.headers.get("Content-Type")?.startsWith("text/html")) throw new Error(await answer.text());
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const isForNow = answer.status === 429 || answer.status >= 500;
+  if (isForNow) throw new Error($("[role=alert]", page)?.textContent ?? answer.statusText);
   return document.adoptNode(page.getElementById(identity) ?? page.body);
 }
 
 function tell(problem) {
   $("#problem").textContent = problem ? `Not up to date: ${problem}` : "";
 }
+
+let told = ""; // by the events
 
 // Events. A page that is not visible needs none, and a browser opens six connections at most.
 
@@ -35,7 +39,8 @@ function connect() {
   source.addEventListener("repair", (event) => addRepair(event.data));
   source.addEventListener("problem", (event) => {
     events = events.replace(/since=\d+/, `since=${event.lastEventId}`);
-    tell(event.data);
+    told = event.data;
+    tell(told);
     arrangeSoon();
   });
   source.addEventListener("changed", (event) => {
@@ -43,7 +48,7 @@ function connect() {
     refresh();
   });
   source.onerror = () => tell("kubectl krake ui has ended, or its connection is lost.");
-  source.onopen = () => tell("");
+  source.onopen = () => tell((told = ""));
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -56,8 +61,9 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
-// refresh replaces the content. It keeps what the user has chosen, and where the focus is.
-let refreshing = false, again = false;
+// refresh replaces the content. It keeps what the user has chosen, and where the focus is. If the server
+// cannot answer for now, the content stays, and is read again later.
+let refreshing = false, again = false, later, rest = 2000;
 
 async function refresh() {
   if (refreshing) {
@@ -78,9 +84,14 @@ async function refresh() {
     prepareLens(focused?.dataset.place || undefined);
     if (focused?.id) document.getElementById(focused.id)?.focus();
     else if (focused?.href) $$("a").find((link) => link.href === focused.href)?.focus();
-    if ($("#schema-text")) draft(); // what was drafted may be written, or be another
+    if ($("#schema-text")) await draft(); // what was drafted may be written, or be another
+    tell(told);
+    rest = 2000;
   } catch (failure) {
     tell(failure.message);
+    clearTimeout(later);
+    later = setTimeout(() => document.hidden || refresh(), rest);
+    rest = Math.min(2 * rest, 60000);
   }
   refreshing = false;
   if (again) {
