@@ -35,7 +35,7 @@ warnings and mistakes with their lines, before it writes anything.
 Some objects cannot belong to an Application: Secrets with values, objects without a
 namespace, and hooks of Helm. The command lists them, and creates nothing. With
 --skip-unsupported it creates the Application without them. --only-unsupported prints them,
-for kubectl apply. Helm's tests are always left out.
+for kubectl apply, unless the other objects have mistakes. Helm's tests are always left out.
 
 The Application observes all fields of the manifests (--observe declared), or only images,
 selectors, ports and replicas (--observe minimal), or the observer schemas of a file.
@@ -84,6 +84,10 @@ func (c *creation) checkDryRun() error {
 	if !slices.Contains(dryRuns(), c.dryRun) {
 		return fmt.Errorf("--dry-run: %q has to be one of %s", c.dryRun, strings.Join(dryRuns(), ", "))
 	}
+	if c.only && c.dryRun == dryRunClient {
+		return errors.New("--dry-run=client: the webhook is not asked, and only the webhook knows which kinds have no namespace: " +
+			"leave it out, because --only-unsupported creates nothing")
+	}
 	return nil
 }
 
@@ -131,7 +135,7 @@ func (c *creation) create(ctx context.Context, parts []compose.Part) error {
 		return err
 	}
 	if c.only {
-		return c.printUnsupported(j.unsupported)
+		return c.printUnsupported(j)
 	}
 	if err := c.tell(j); err != nil {
 		return err
@@ -238,13 +242,17 @@ func (c *creation) print(i int, cm *corev1.ConfigMap, objects int) error {
 	return err
 }
 
-// printUnsupported prints the objects for kubectl apply.
-func (c *creation) printUnsupported(objects []unsupported) error {
-	if len(objects) == 0 {
+// printUnsupported prints the objects for kubectl apply. It prints none if there are mistakes: the
+// webhook was not asked then, or may name more objects when they are mended.
+func (c *creation) printUnsupported(j *judgement) error {
+	if err := errors.Join(j.flush(c.ErrOut), j.failed); err != nil {
+		return err
+	}
+	if len(j.unsupported) == 0 {
 		fmt.Fprintln(c.ErrOut, "All objects can belong to an Application.")
 		return nil
 	}
-	for i, object := range objects {
+	for i, object := range j.unsupported {
 		if i > 0 {
 			fmt.Fprintln(c.Out, "---")
 		}

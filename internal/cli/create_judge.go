@@ -57,6 +57,12 @@ func (j *judgement) sort(all []compose.Part) {
 	slices.SortFunc(j.unsupported, func(a, b unsupported) int { return place(a) - place(b) })
 }
 
+// reset forgets warnings and mistakes, because other Applications are judged.
+func (j *judgement) reset() {
+	j.said.Reset()
+	j.failed, j.warned = nil, nil
+}
+
 // flush prints what was said.
 func (j *judgement) flush(out io.Writer) error {
 	_, err := io.WriteString(out, j.said.String())
@@ -76,8 +82,7 @@ func (c *creation) judge(ctx context.Context, parts []compose.Part) (*judgement,
 		if j.apps, err = c.compose(parts); err != nil {
 			return j, err
 		}
-		j.said.Reset()
-		j.failed, j.warned = nil, nil
+		j.reset()
 		found, err := c.unsupportedIn(ctx, j)
 		if err != nil {
 			return j, err
@@ -90,6 +95,7 @@ func (c *creation) judge(ctx context.Context, parts []compose.Part) (*judgement,
 			return slices.ContainsFunc(found, func(u unsupported) bool { return u.is(part.Object) })
 		})
 	}
+	j.reset() // it was about objects that no Application has now
 	j.apps = nil
 	return j, nil
 }

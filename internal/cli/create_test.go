@@ -133,6 +133,39 @@ all.yaml:14: Namespace a: %[1]s: have an administrator create it
 	}
 }
 
+// A mistake hides objects that only the webhook knows: without them, kubectl apply would get a part.
+func TestOnlyUnsupportedReportsMistakes(t *testing.T) {
+	const mistaken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n  uid: x\n"
+	secret := strings.Replace(document("Secret", "data: {a: Yg==}\n"), "name: a", "name: a, uid: x", 1)
+	for _, c := range []struct {
+		why, file, flag, out, says string
+		status                     int
+		tried                      []string
+	}{
+		{"a mistake that the command finds", document("ClusterRole", "") + "---\n" + mistaken, "", "",
+			"a.yaml:9: data.spec.manifest[1].metadata.uid: Forbidden: an Application sets only the metadata name, namespace, labels and annotations: leave it out\n" +
+				"error: a.yaml: the Application web would be refused: mend this mistake\n", 2, nil},
+		{"beside a Secret", secret + "---\n" + mistaken, "", "",
+			"a.yaml:10: data.spec.manifest[0].metadata.uid: Forbidden: an Application sets only the metadata name, namespace, labels and annotations: leave it out\n" +
+				"error: a.yaml: the Application web would be refused: mend this mistake\n", 2, nil},
+		{"in an object that cannot belong to an Application", secret, "", secret, "", 0, nil},
+		{"a warning", document("ConfigMap", "dta: {}\n") + "---\n" + document("ClusterRole", ""), "", document("ClusterRole", ""),
+			`a.yaml:4: warning: data.spec.manifest[0]: unknown field "dta"` + "\n", 0, []string{"web ConfigMap ClusterRole", "web ConfigMap"}},
+		{"the webhook is not asked", document("ClusterRole", ""), "--dry-run=client", "",
+			"error: --dry-run=client: the webhook is not asked, and only the webhook knows which kinds have no namespace: " +
+				"leave it out, because --only-unsupported creates nothing\n", 2, nil},
+	} {
+		w := &webhook{refused: []string{"ClusterRole"}}
+		arguments := append([]string{"create", "web", "-f", "a.yaml", "-n", "demo", "--only-unsupported", "--server", w.serve(t)}, strings.Fields(c.flag)...)
+		out, says, status := invoke(t, map[string]string{"a.yaml": c.file}, arguments...)
+		check.Equal(t, c.why+": output", c.out, out)
+		check.Equal(t, c.why+": errors", c.says, says)
+		check.Equal(t, c.why+": status", c.status, status)
+		check.Equal(t, c.why+": tried", c.tried, w.tried)
+		check.Equal(t, c.why+": created", nil, w.created)
+	}
+}
+
 // Each warning is printed once, with its place: that of the code of the webhook, that of the dry run,
 // and that of the creation.
 func TestCreateRepeatsNoWarning(t *testing.T) {
