@@ -26,7 +26,7 @@ func newHoldCommand(e *environment) *cobra.Command {
 		Use:   "hold (NAME... | -l SELECTOR | NAME KIND/NAME) [--for DURATION | --until TIME]",
 		Short: "Pause repairs for some time, of Applications or of one object",
 		Long: "Pause repairs for some time, of Applications or of one object. Drift is recorded, and repaired when the time is over. " +
-			"Missing objects are still created.\n\n" +
+			"Missing objects are still created. A hold of an Application replaces the former one, and the command warns if the new one ends earlier.\n\n" +
 			"A hold on one object needs the right to write the object, and not the Application. It lasts for " + shortly(mostHold) +
 			" at most, unless the agent has another --max-hold, and can be renewed once.",
 		Example: "  kubectl krake hold web\n  kubectl krake hold web --until 08:00\n  kubectl krake hold web deployment/web --for 30m",

@@ -168,6 +168,11 @@ func TestHold(t *testing.T) {
 	w.check(t, newHoldCommand, "-l team=nobody", "", "", "namespace demo has no Application with team=nobody: see kubectl krake get")
 	w.check(t, newHoldCommand, "web --dry-run=maybe", "", "", `--dry-run: "maybe" has to be one of none, client, server`)
 	w.check(t, newHoldCommand, "web --for=1h --until=13:00", "", "", "if any flags in the group [for until] are set none of the others can be; [for until] were all set")
+	w.put(created("web", application.HoldUntilAnnotation, "2026-01-03T08:00:00Z", application.HeldByAnnotation, "ben"))
+	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n",
+		"Warning: application.krake.dev/web: it was held until 2026-01-03T08:00:00Z by ben, and this hold ends earlier: "+
+			"to restore the former one, kubectl krake hold web --until 2026-01-03T08:00:00Z\n", "", "krake-cli web"+hold)
+	w.put(webApp(t))
 	w.warning = "metadata.annotations[krake.dev/hold-until]: mode observe reverts nothing"
 	w.check(t, newHoldCommand, "web", "application.krake.dev/web held until 2026-01-02T13:00:00Z\n", "Warning: "+w.warning+"\n", "", "krake-cli web"+hold)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -38,18 +40,37 @@ type wisher struct {
 
 func holdWisher(until, now time.Time) wisher {
 	asked := timeOf(until)
+	until = until.UTC().Truncate(time.Second) // as the annotation has it
 	held := wish{annotations: map[string]any{application.HoldUntilAnnotation: asked}, done: "held until " + asked}
 	return wisher{
-		application: func(i item) (wish, error) {
-			if i.isDeleted() {
-				return wish{}, errGoing("a hold")
-			}
-			return held, nil
-		},
+		application: func(i item) (wish, error) { return holdApplication(held, i.stored, until) },
 		object: func(app *application.Application, id manifest.ID, live map[string]any) (wish, error) {
-			return holdObject(held, app, id, live, until.UTC().Truncate(time.Second), now)
+			return holdObject(held, app, id, live, until, now)
 		},
 	}
+}
+
+// holdApplication warns of a hold that has no effect, and of one that ends earlier than the hold
+// that it replaces.
+func holdApplication(w wish, stored *corev1.ConfigMap, until time.Time) (wish, error) {
+	if stored.DeletionTimestamp != nil {
+		return wish{}, errGoing("a hold")
+	}
+	asked := stored.DeepCopy()
+	asked.Annotations[application.HoldUntilAnnotation] = timeOf(until) // an unreadable hold counts as a mode until it is replaced
+	if wishes, _ := application.WishesOf(asked); wishes.Mode != application.Enforce {
+		// Not by kubectl krake resume, which would remove this hold, too.
+		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap %s %s-",
+			wishes.Mode, stored.Name, application.ModeAnnotation)
+	}
+	if former, err := application.ParseHold(stored.Annotations[application.HoldUntilAnnotation]); err == nil && former.After(until) {
+		by := ""
+		if user := stored.Annotations[application.HeldByAnnotation]; user != "" {
+			by = " by " + oneLine(user)
+		}
+		w.warn("it was held until %s%s, and this hold ends earlier: to restore the former one, kubectl krake hold %s --until %s", timeOf(former), by, stored.Name, timeOf(former))
+	}
+	return w, nil
 }
 
 // holdObject refuses a hold that would have no effect, and warns of one that the agent would

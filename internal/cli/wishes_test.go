@@ -59,7 +59,8 @@ func deleted(cm *corev1.ConfigMap) *corev1.ConfigMap {
 
 func TestWishesOfApplications(t *testing.T) {
 	hold, suspend, resume := holdWisher(noon.Add(time.Hour), noon), suspendWisher(), resumeWisher(noon)
-	const until, mode = application.HoldUntilAnnotation, application.ModeAnnotation
+	const until, mode, by = application.HoldUntilAnnotation, application.ModeAnnotation, application.HeldByAnnotation
+	const held = "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"
 	future := created("web", mode, "suspend")
 	future.Annotations[application.FormatAnnotation] = "v9"
 	for _, c := range []struct {
@@ -68,9 +69,21 @@ func TestWishesOfApplications(t *testing.T) {
 		given *corev1.ConfigMap
 		want  string
 	}{
-		{"a hold", hold, created("web"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
-		{"another one takes its place", hold, created("web", until, "2026-01-09T13:00:00Z"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
-		{"what others are denied, the Application may have", hold, created("web", application.HoldAnnotation, "deny"), "held until 2026-01-02T13:00:00Z; hold-until=2026-01-02T13:00:00Z"},
+		{"a hold", hold, created("web"), held},
+		{"a longer one takes its place", hold, created("web", until, "2026-01-02T12:59:59Z", by, "ben"), held},
+		{"the same again", hold, created("web", until, "2026-01-02T14:00:00+01:00", by, "ben"), held},
+		{"a shorter one takes its place", hold, created("web", until, "2026-01-09T13:00:00Z"), held +
+			"; warning: it was held until 2026-01-09T13:00:00Z, and this hold ends earlier: to restore the former one, kubectl krake hold web --until 2026-01-09T13:00:00Z"},
+		{"it was that of another user", hold, created("web", until, "2026-01-03T08:00:00+01:00", by, "ben\u202e"), held +
+			"; warning: it was held until 2026-01-03T07:00:00Z by ben\\u202e, and this hold ends earlier: to restore the former one, kubectl krake hold web --until 2026-01-03T07:00:00Z"},
+		{"one that cannot be read", hold, created("web", until, "soon"), held},
+		{"hold what is suspended", hold, created("web", mode, "suspend"), held +
+			"; warning: in mode suspend the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap web krake.dev/mode-"},
+		{"hold what is observed", hold, created("web", mode, "observe", until, "2026-01-02T14:00:00Z"), held +
+			"; warning: in mode observe the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap web krake.dev/mode-" +
+			"; warning: it was held until 2026-01-02T14:00:00Z, and this hold ends earlier: to restore the former one, kubectl krake hold web --until 2026-01-02T14:00:00Z"},
+		{"hold what is enforced anyway", hold, created("web", mode, "enforce"), held},
+		{"what others are denied, the Application may have", hold, created("web", application.HoldAnnotation, "deny"), held},
 		{"one that goes", hold, deleted(created("web")), "refused: it is being deleted, and a hold does not keep its objects: annotation krake.dev/deletion-policy=orphan does"},
 		{"suspend", suspend, created("web"), "suspended; mode=suspend"},
 		{"suspend what is observed", suspend, created("web", mode, "observe"), "suspended; mode=suspend"},
