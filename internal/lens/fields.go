@@ -2,6 +2,7 @@ package lens
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -98,26 +99,38 @@ func fieldOf(e plan.Expected, value schema.Value, differences schema.Differences
 	return field
 }
 
-// Placed returns the identity of an object with its namespace from the inventory. The agent
-// may map the namespace of the Application to another one.
+// Placed returns the identity of an object with its namespace on the cluster. The agent may map the
+// namespace of the Application to another one.
 func Placed(app *application.Application, id manifest.ID) manifest.ID {
 	home := cmp.Or(id.Namespace, app.Namespace)
-	var elsewhere []string
-	for _, held := range app.Inventory {
-		switch {
-		case !IsNamesake(held, id):
-		case cmp.Or(held.Namespace, home) == home:
-			id.Namespace = home
-			return id
-		default:
-			elsewhere = append(elsewhere, held.Namespace)
-		}
-	}
+	found := namespacesOf(app, id, home)
 	id.Namespace = home
-	if len(elsewhere) == 1 && home == app.Namespace {
-		id.Namespace = elsewhere[0]
+	if len(found) == 1 && home == app.Namespace {
+		id.Namespace = found[0]
 	}
 	return id
+}
+
+// namespacesOf returns the namespaces in which the agent has recorded objects of a kind and name.
+// Home is the namespace of a record without one.
+func namespacesOf(app *application.Application, id manifest.ID, home string) []string {
+	var found []string
+	add := func(recorded manifest.ID) {
+		if at := cmp.Or(recorded.Namespace, home); IsNamesake(recorded, id) && !slices.Contains(found, at) {
+			found = append(found, at)
+		}
+	}
+	for _, held := range app.Inventory {
+		add(held)
+	}
+	// Only the status has objects that the agent does not hold: those in conflict, and all in mode
+	// observe. It counts after the inventory, because a kind that is not served has no place there.
+	if len(found) == 0 && app.Status.ClusterName() == app.Cluster {
+		for _, object := range app.Status.Objects {
+			add(object.ID)
+		}
+	}
+	return found
 }
 
 // IsNamesake reports whether two objects have the same kind and name, in any version.
