@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
@@ -77,9 +80,45 @@ func (s *uiSource) objectsOf(cluster string) (objects, error) {
 	}
 	made, err := s.environment.objectsOf(cluster)
 	if err == nil {
+		made.kinds = &renewedKinds{RESTMapper: made.kinds, now: s.now}
 		s.clients[cluster] = made
 	}
 	return made, err
+}
+
+// renewedKinds asks the server again for a kind that it did not serve: the clients are used for hours, and
+// the CustomResourceDefinition may be newer.
+type renewedKinds struct {
+	meta.RESTMapper
+
+	now     func() time.Time
+	mu      sync.Mutex
+	renewed time.Time
+}
+
+// renewalInterval bounds how often discovery is read again, because that can be many requests.
+const renewalInterval = 10 * time.Second
+
+// RESTMapping implements [meta.RESTMapper].
+func (k *renewedKinds) RESTMapping(kind apischema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := k.RESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) || !k.renew() {
+		return mapping, err
+	}
+	return k.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// renew forgets what the server serves, and reports whether it did so.
+func (k *renewedKinds) renew() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if now.Sub(k.renewed) < renewalInterval {
+		return false
+	}
+	k.renewed = now
+	meta.MaybeResetRESTMapper(k.RESTMapper)
+	return true
 }
 
 // seen is an object of an Application with what its cluster has.

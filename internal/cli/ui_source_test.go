@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -131,6 +133,16 @@ func TestDriftSummary(t *testing.T) {
 	}
 }
 
+// uiSource returns what the page reads from this cluster.
+func (c cluster) uiSource(t *testing.T) *uiSource {
+	t.Helper()
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	e, _, _ := (&hub{url: server.URL}).environment()
+	e.hub.CacheDir = new(t.TempDir())
+	return newUISource(e, scope{})
+}
+
 // uiPage is a page's view of the Applications, at a time that a test sets.
 type uiPage struct {
 	uiRows
@@ -231,6 +243,29 @@ func TestHoursCountDrifts(t *testing.T) {
 	f.now = noon.Add(time.Hour)
 	f.look()
 	check.Equal(t, "hours an hour later", [24]int{21: 2, 22: 4, 23: 2}, f.last(t).Rows[0].Hours)
+}
+
+// A CustomResourceDefinition may be created while the page is open. Discovery is not read again each time.
+func TestKindsThatAreServedLaterAreFound(t *testing.T) {
+	c := newCluster()
+	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
+	served := c["/apis"]
+	c["/apis"] = metav1.APIGroupList{}
+	s := c.uiSource(t)
+	now := noon
+	s.now = func() time.Time { return now }
+	clients, err := s.objectsOf(application.LocalCluster)
+	check.Must(t, err)
+	_, err = clients.live(t.Context(), idOf("Deployment", "web"))
+	check.Fails(t, "at first", err, "does not serve it")
+	c["/apis"] = served
+	now = noon.Add(renewalInterval - time.Second)
+	_, err = clients.live(t.Context(), idOf("Deployment", "web"))
+	check.Fails(t, "soon after that", err, "does not serve it")
+	now = noon.Add(renewalInterval)
+	live, err := clients.live(t.Context(), idOf("Deployment", "web"))
+	check.Must(t, err)
+	check.Equal(t, "it is read", true, live != nil)
 }
 
 // The page says why it is not up to date.
