@@ -17,9 +17,10 @@ import (
 func (s *uiSource) Forecast(ctx context.Context, name, text string) (ui.Forecast, error) {
 	f := file{"the text", []byte(text)}
 	var drafts []draft
+	var leftOut []string
 	if f.isApplications() {
 		var err error
-		if drafts, _, err = f.applications(); err != nil {
+		if drafts, leftOut, err = f.applications(); err != nil {
 			return ui.Forecast{}, err
 		}
 	} else {
@@ -37,21 +38,28 @@ func (s *uiSource) Forecast(ctx context.Context, name, text string) (ui.Forecast
 	d := s.quietly(&said)
 	var forecast ui.Forecast
 	for _, draft := range drafts {
+		var parts []ui.ForecastPart
 		app, expected, err := d.prepare(ctx, draft)
-		forecast.Said = linesIn(said.String())
-		if err != nil {
-			return forecast, err
+		if err == nil {
+			parts, err = s.forecastOf(ctx, app, expected)
 		}
-		parts, err := s.forecastOf(ctx, app, expected)
-		if err != nil {
+		forecast.Said = append(linesIn(said.String()), leftOut...)
+		switch {
+		case err != nil && len(drafts) == 1: // there is nothing else to show
 			return forecast, err
+		case err != nil:
+			parts = append(parts, failedPart("Application "+draft.cm.Name, err))
 		}
 		forecast.Parts = append(forecast.Parts, parts...)
 	}
 	return forecast, nil
 }
 
-// forecastOf compares the objects of an Application with those that exist.
+func failedPart(title string, err error) ui.ForecastPart {
+	return ui.ForecastPart{Title: title, Outcome: err.Error(), Tone: ui.Bad}
+}
+
+// forecastOf compares the objects of an Application with those that exist. It continues after a failure.
 func (s *uiSource) forecastOf(ctx context.Context, app *application.Application, expected []plan.Expected) ([]ui.ForecastPart, error) {
 	if app.Deleted {
 		return nil, fmt.Errorf("the Application %s is being deleted, and its objects are no longer repaired", app.NamespacedName)
@@ -62,20 +70,21 @@ func (s *uiSource) forecastOf(ctx context.Context, app *application.Application,
 	}
 	var parts []ui.ForecastPart
 	for _, object := range expected {
-		live, err := clients.live(ctx, lens.Placed(app, object.ID))
-		if err != nil {
-			return nil, err
+		id := lens.Placed(app, object.ID)
+		live, err := clients.live(ctx, id)
+		var part ui.ForecastPart
+		if err == nil {
+			part, err = forecastPart(app, object, live)
 		}
-		part, err := forecastPart(app, object, live)
 		if err != nil {
-			return nil, err
+			part = failedPart(id.String(), err)
 		}
 		parts = append(parts, part)
 	}
 	for _, id := range leaving(app, expected) {
 		live, err := clients.live(ctx, id)
 		if err != nil {
-			return nil, err
+			parts = append(parts, failedPart(id.String(), err))
 		}
 		if application.Marks(app.NamespacedName, app.UID, id).Prove(live) {
 			parts = append(parts, ui.ForecastPart{Title: id.String(), Outcome: "it left the Application, and " + becomes(app, id), Tone: ui.Bad})
