@@ -109,7 +109,7 @@ func (d description) bars() []ui.Bar {
 	var bars []ui.Bar
 	for _, object := range d.app.Status.Objects {
 		lane := objectText(object.ID, d.stored.Namespace)
-		if object.Hold != nil {
+		if d.showsHold(object) {
 			bars = append(bars, ui.Bar{
 				Lane: lane, Kind: "hold", From: object.Hold.Since.Time, To: object.Hold.Until.Time,
 				Summary: "held until " + timeOf(object.Hold.Until.Time),
@@ -120,6 +120,16 @@ func (d description) bars() []ui.Bar {
 		}
 	}
 	return bars
+}
+
+// showsHold reports whether the timeline has the hold of an object. The status keeps a hold that was taken
+// off, so that it would seem to go on.
+func (d description) showsHold(object application.ObjectStatus) bool {
+	if object.Hold == nil {
+		return false
+	}
+	until, _ := d.heldUntil(object, d.now)
+	return !until.IsZero() || !object.Hold.Until.After(d.now)
 }
 
 func (d description) contendedSince() time.Time {
