@@ -134,7 +134,7 @@ func (r *uiRow) show(beats heartbeats, now time.Time) ui.Row {
 	if o.drifts.open > 0 {
 		row.Drifts = ui.Cell{Text: fmt.Sprintf("%s (%d open)", o.drifts.counted(), o.drifts.open), Tone: ui.Busy}
 	}
-	if o.heldUntil.After(now) {
+	if o.mode == application.Enforce && o.heldUntil.After(now) {
 		row.Mode = "held until " + timeOf(o.heldUntil)
 	}
 	if o.held > 0 {

@@ -245,6 +245,16 @@ func TestHoursCountDrifts(t *testing.T) {
 	check.Equal(t, "hours an hour later", [24]int{21: 2, 22: 4, 23: 2}, f.last(t).Rows[0].Hours)
 }
 
+// As in the other commands, the mode counts before the hold: in mode suspend, nothing begins at the end of the hold.
+func TestModeCountsBeforeAHold(t *testing.T) {
+	f := newUIPage(t)
+	for mode, want := range map[string]string{"enforce": "held until 2026-01-02T13:00:00Z", "observe": "observe", "suspend": "suspend"} {
+		app := admitted(t, created("web", application.ModeAnnotation, mode, application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"))
+		f.take(change{listed: true, items: []item{itemOf(app)}})
+		check.Equal(t, "mode", want, f.last(t).Rows[0].Mode)
+	}
+}
+
 // A CustomResourceDefinition may be created while the page is open. Discovery is not read again each time.
 func TestKindsThatAreServedLaterAreFound(t *testing.T) {
 	c := newCluster()
