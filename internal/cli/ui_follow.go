@@ -23,14 +23,10 @@ import (
 type uiRow struct {
 	overview overview
 	admitted bool
-	drifts   []uiDrift
+	// seen has the time of each record of the history.
+	seen []time.Time
 	// shown is the row as it was reported last.
 	shown ui.Row
-}
-
-type uiDrift struct {
-	seen  time.Time
-	count int
 }
 
 // uiRows reports rows that have changed.
@@ -90,7 +86,7 @@ func (r *uiRows) take(c change) {
 		row := &uiRow{overview: overviewOf(i, heartbeats{}, r.source.now()), admitted: i.admitted()}
 		if i.app != nil {
 			for _, drift := range i.app.Status.Drifts {
-				row.drifts = append(row.drifts, uiDrift{drift.Seen.Time, max(drift.Count, 1)})
+				row.seen = append(row.seen, drift.Seen.Time)
 				if drift.Repaired != "" {
 					told.Repairs = append(told.Repairs, ui.Repair{NamespacedName: name, At: drift.Seen.Time, Text: driftSummary(drift, i.stored.Namespace)})
 				}
@@ -140,9 +136,10 @@ func (r *uiRow) show(beats heartbeats, now time.Time) ui.Row {
 	if o.held > 0 {
 		row.Mode += ", " + counted(o.held, "object", "objects") + " held"
 	}
-	for _, drift := range r.drifts {
-		if hours := int(now.Sub(drift.seen) / time.Hour); hours >= 0 && hours < len(row.Hours) {
-			row.Hours[len(row.Hours)-1-hours] += drift.count
+	// A record counts once: only the newest of its drifts has a time, and others may be older than a day.
+	for _, seen := range r.seen {
+		if hours := int(now.Sub(seen) / time.Hour); hours >= 0 && hours < len(row.Hours) {
+			row.Hours[len(row.Hours)-1-hours]++
 		}
 	}
 	return row

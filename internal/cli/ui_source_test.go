@@ -230,19 +230,19 @@ func TestSilenceOfAnAgentChangesTheRows(t *testing.T) {
 	check.Equal(t, "state after it is heard again", "RUNNING", f.last(t).Rows[0].State.Text)
 }
 
-func TestHoursCountDrifts(t *testing.T) {
+func TestHoursCountEachRecordOnce(t *testing.T) {
 	f := newUIPage(t)
 	app := recorded(t, admitted(t, created("web")), func(app *application.Application) {
 		for _, ago := range []time.Duration{-time.Minute, 0, 59 * time.Minute, time.Hour, 23*time.Hour + 59*time.Minute, 24 * time.Hour, 1000 * time.Hour} {
-			app.Status.Drifts = append(app.Status.Drifts, rescaled(ago, 2))
+			app.Status.Drifts = append(app.Status.Drifts, rescaled(ago, 2)) // of which one may be older
 		}
 	})
 	f.take(change{listed: true, items: []item{itemOf(app)}})
 	hours := f.last(t).Rows[0].Hours
-	check.Equal(t, "hours", [24]int{0: 2, 22: 2, 23: 6}, hours)
+	check.Equal(t, "hours", [24]int{0: 1, 22: 1, 23: 3}, hours)
 	f.now = noon.Add(time.Hour)
 	f.look()
-	check.Equal(t, "hours an hour later", [24]int{21: 2, 22: 4, 23: 2}, f.last(t).Rows[0].Hours)
+	check.Equal(t, "hours an hour later", [24]int{21: 1, 22: 2, 23: 1}, f.last(t).Rows[0].Hours)
 }
 
 // As in the other commands, the mode counts before the hold: in mode suspend, nothing begins at the end of the hold.
