@@ -72,36 +72,61 @@ func (d description) uiConditions() ui.Table {
 	return table
 }
 
-// uiObjects are the objects that the Application wants, with links, and those that it still holds.
+// uiObjects are the objects that the Application wants, those that it still holds, and others of the
+// status.
 func (d description) uiObjects() []ui.ObjectRow {
+	statuses := map[manifest.ID]application.ObjectStatus{}
+	for _, object := range d.app.Status.Objects {
+		statuses[d.keyOf(object.ID)] = object
+	}
 	var rows []ui.ObjectRow
 	add := func(id manifest.ID) {
-		object, _ := d.app.Status.Object(id)
-		reason := object.Reason
-		if slices.Contains(d.app.Adopted, id) {
-			reason = strings.TrimPrefix(reason+", adopted", ", ")
+		key := d.keyOf(id)
+		object, known := statuses[key]
+		if !known {
+			object.ID = id
 		}
-		row := ui.ObjectRow{
-			Ref: ui.Ref{Application: nameOf(d.item), Object: id}, Title: objectText(id, d.stored.Namespace),
-			Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(cell{reason, reasonColour(object.Reason)}),
-			Message: ui.Cell{Text: d.objectMessage(object), Tone: ui.Plain},
-		}
-		rows = append(rows, row)
+		delete(statuses, key)
+		rows = append(rows, d.uiObject(id, object))
 	}
-	expected, err := expect(d.app)
-	if err != nil { // the conditions say why
-		for _, id := range d.app.Inventory {
-			add(id)
-		}
-		return rows
-	}
+	expected, _ := expect(d.app) // the conditions have the error
 	for _, e := range expected {
 		add(lens.Placed(d.app, e.ID))
 	}
 	for _, id := range leaving(d.app, expected) {
 		add(id)
 	}
+	for _, object := range d.app.Status.Objects {
+		if _, unlisted := statuses[d.keyOf(object.ID)]; unlisted {
+			add(object.ID)
+		}
+	}
 	return rows
+}
+
+// keyOf returns a key that is the same for an object in any version, with and without its namespace.
+func (d description) keyOf(id manifest.ID) manifest.ID {
+	id = lens.Placed(d.app, id)
+	id.APIVersion = id.GroupVersionKind().Group
+	return id
+}
+
+// uiObject returns the row of an object. The page shows no Secret of a hook, so that its row has no
+// reference.
+func (d description) uiObject(id manifest.ID, object application.ObjectStatus) ui.ObjectRow {
+	reason := object.Reason
+	if slices.Contains(d.app.Adopted, object.ID) {
+		reason = strings.TrimPrefix(reason+", adopted", ", ")
+	}
+	row := ui.ObjectRow{
+		Title:  objectText(id, d.stored.Namespace),
+		Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(cell{reason, reasonColour(object.Reason)}),
+		Message: ui.Cell{Text: d.objectMessage(object), Tone: ui.Plain},
+	}
+	if !isOfHook(d.app, id) {
+		row.Ref = ui.Ref{Application: nameOf(d.item), Object: id}
+	}
+	return row
 }
 
 // bars are the holds and fights of the status.
