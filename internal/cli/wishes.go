@@ -50,18 +50,11 @@ func holdWisher(until, now time.Time) wisher {
 	}
 }
 
-// holdApplication warns of a hold that has no effect, and of one that ends earlier than the hold
-// that it replaces.
+// holdApplication warns of a hold that ends earlier than the one that it replaces. The webhook warns of
+// one that the mode makes void.
 func holdApplication(w wish, stored *corev1.ConfigMap, until time.Time) (wish, error) {
 	if stored.DeletionTimestamp != nil {
 		return wish{}, errGoing("a hold")
-	}
-	asked := stored.DeepCopy()
-	asked.Annotations[application.HoldUntilAnnotation] = timeOf(until) // an unreadable hold counts as a mode until it is replaced
-	if wishes, _ := application.WishesOf(asked); wishes.Mode != application.Enforce {
-		// Not by kubectl krake resume, which would remove this hold, too.
-		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap %s %s-",
-			wishes.Mode, stored.Name, application.ModeAnnotation)
 	}
 	if former, err := application.ParseHold(stored.Annotations[application.HoldUntilAnnotation]); err == nil && former.After(until) {
 		by := ""

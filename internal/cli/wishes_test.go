@@ -77,10 +77,8 @@ func TestWishesOfApplications(t *testing.T) {
 		{"it was that of another user", hold, created("web", until, "2026-01-03T08:00:00+01:00", by, "ben\u202e"), held +
 			"; warning: it was held until 2026-01-03T07:00:00Z by ben\\u202e, and this hold ends earlier: to restore the former one, kubectl krake hold web --until 2026-01-03T07:00:00Z"},
 		{"one that cannot be read", hold, created("web", until, "soon"), held},
-		{"hold what is suspended", hold, created("web", mode, "suspend"), held +
-			"; warning: in mode suspend the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap web krake.dev/mode-"},
+		{"hold what is suspended", hold, created("web", mode, "suspend"), held},
 		{"hold what is observed", hold, created("web", mode, "observe", until, "2026-01-02T14:00:00Z"), held +
-			"; warning: in mode observe the agent reverts nothing, so this hold has no effect until the mode is removed: kubectl annotate configmap web krake.dev/mode-" +
 			"; warning: it was held until 2026-01-02T14:00:00Z, and this hold ends earlier: to restore the former one, kubectl krake hold web --until 2026-01-02T14:00:00Z"},
 		{"hold what is enforced anyway", hold, created("web", mode, "enforce"), held},
 		{"what others are denied, the Application may have", hold, created("web", application.HoldAnnotation, "deny"), held},

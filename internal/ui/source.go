@@ -58,7 +58,7 @@ type Row struct {
 
 	Cluster, Mode, Message string
 	State, Ready           Cell
-	// Drifts is a text such as "3 (1 open)". Hours counts the drifts of each hour of the last day, the
+	// Drifts is a text such as "3 (1 open)". Hours counts the records of drifts of each hour of the last day, the
 	// present hour last.
 	Drifts Cell
 	Hours  [24]int

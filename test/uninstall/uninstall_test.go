@@ -118,7 +118,6 @@ const isHeld = `Warning: application.krake.dev/web: configmap/settings is held b
 func suspends(t *testing.T) {
 	says(t, 0, `application.krake.dev/web suspended\n`, "suspend", "web")
 	says(t, 0, `Warning: metadata.annotations\[krake.dev/hold-until\]: mode suspend reverts nothing, so a hold has no effect.*\n`+
-		`Warning: application.krake.dev/web: in mode suspend the agent reverts nothing, so this hold has no effect until the mode is removed: .*\n`+
 		"application.krake.dev/web held until "+someTime+`\n`, "hold", "web")
 	paint(t, "red")
 	says(t, 0, `application.krake.dev/web resumed\n`, "resume", "web")
