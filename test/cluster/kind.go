@@ -60,7 +60,7 @@ func startKind(ctx context.Context, options Options) (*Cluster, error) {
 	if c.supervisor, err = newSupervisor(options.Dir, options.Keep); err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("krake-e2e-%06d", rand.IntN(1e6)) //nolint:gosec // a name need not be a secret
+	name := fmt.Sprintf("krake-e2e-%06d", rand.IntN(1e6))
 	if err := c.makeKind(ctx, options, root, name); err != nil {
 		return nil, errors.Join(fmt.Errorf("start cluster of kind: %w", err), c.Stop())
 	}

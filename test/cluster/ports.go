@@ -29,7 +29,7 @@ func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var failures []error
 	for len(ports) < n {
-		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // nobody has to be kept from guessing it
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
 		if err := claim(port); err != nil {
 			if failures = append(failures, err); len(failures) > 50 {
 				return nil, fmt.Errorf("find %d free ports: %w", n, errors.Join(failures...))

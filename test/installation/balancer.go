@@ -43,7 +43,7 @@ func startBalancer() (*balancer, error) {
 	close(b.gate)
 	var failure error
 	for range tries {
-		b.port = first + rand.IntN(last-first) //nolint:gosec // a port need not be a secret
+		b.port = first + rand.IntN(last-first)
 		listener, err := net.Listen("tcp", b.address())
 		if err == nil {
 			return b, listener.Close()

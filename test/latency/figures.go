@@ -48,7 +48,7 @@ func (r results) added(s setting, k kind) time.Duration {
 // machine affected all kinds in a round alike.
 func (r results) interval(s setting, k kind) (low, high float64) {
 	const runs = 1000
-	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // the same result each time is what is wanted
+	random := rand.New(rand.NewPCG(r.Seed, 1))
 	rounds := len(r.took[cell{s, k}])
 	ratios := make([]float64, runs)
 	for run := range ratios {
