@@ -172,13 +172,8 @@ func conditionColour(c metav1.Condition) colour {
 func (d description) objects() section {
 	s := section{title: "Objects", header: textCells("OBJECT", "HEALTH", "REASON", "MESSAGE")}
 	for _, object := range d.app.Status.Objects {
-		reason := object.Reason
-		if slices.Contains(d.app.Adopted, object.ID) {
-			reason = strings.TrimPrefix(reason+", adopted", ", ")
-		}
 		s.rows = append(s.rows, []cell{
-			{text: objectText(object.ID, d.stored.Namespace)}, {object.Health, healthColour(object.Health)}, {reason, reasonColour(object.Reason)},
-			{text: d.objectMessage(object)},
+			{text: objectText(object.ID, d.stored.Namespace)}, {object.Health, healthColour(object.Health)}, d.objectReason(object), {text: d.objectMessage(object)},
 		})
 	}
 	for _, id := range d.app.Inventory {
@@ -187,6 +182,14 @@ func (d description) objects() section {
 		}
 	}
 	return s
+}
+
+func (d description) objectReason(object application.ObjectStatus) cell {
+	reason := object.Reason
+	if slices.Contains(d.app.Adopted, object.ID) {
+		reason = strings.TrimPrefix(reason+", adopted", ", ")
+	}
+	return cell{reason, reasonColour(object.Reason)}
 }
 
 func (d description) objectMessage(object application.ObjectStatus) string {

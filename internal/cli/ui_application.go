@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,13 +113,8 @@ func (d description) keyOf(id manifest.ID) manifest.ID {
 // uiObject returns the row of an object. The page shows no Secret of a hook, so that its row has no
 // reference.
 func (d description) uiObject(id manifest.ID, object application.ObjectStatus) ui.ObjectRow {
-	reason := object.Reason
-	if slices.Contains(d.app.Adopted, object.ID) {
-		reason = strings.TrimPrefix(reason+", adopted", ", ")
-	}
 	row := ui.ObjectRow{
-		Title:  objectText(id, d.stored.Namespace),
-		Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(cell{reason, reasonColour(object.Reason)}),
+		Title: objectText(id, d.stored.Namespace), Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(d.objectReason(object)),
 		Message: ui.Cell{Text: d.objectMessage(object), Tone: ui.Plain},
 	}
 	if !isOfHook(d.app, id) {

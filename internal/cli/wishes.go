@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -43,7 +41,7 @@ func holdWisher(until, now time.Time) wisher {
 	until = until.UTC().Truncate(time.Second) // as the annotation has it
 	held := wish{annotations: map[string]any{application.HoldUntilAnnotation: asked}, done: "held until " + asked}
 	return wisher{
-		application: func(i item) (wish, error) { return holdApplication(held, i.stored, until) },
+		application: func(i item) (wish, error) { return holdApplication(held, i, until) },
 		object: func(app *application.Application, id manifest.ID, live map[string]any) (wish, error) {
 			return holdObject(held, app, id, live, until, now)
 		},
@@ -52,16 +50,16 @@ func holdWisher(until, now time.Time) wisher {
 
 // holdApplication warns of a hold that ends earlier than the one that it replaces. The webhook warns of
 // one that the mode makes void.
-func holdApplication(w wish, stored *corev1.ConfigMap, until time.Time) (wish, error) {
-	if stored.DeletionTimestamp != nil {
+func holdApplication(w wish, i item, until time.Time) (wish, error) {
+	if i.isDeleted() {
 		return wish{}, errGoing("a hold")
 	}
-	if former, err := application.ParseHold(stored.Annotations[application.HoldUntilAnnotation]); err == nil && former.After(until) {
+	if former, err := application.ParseHold(i.stored.Annotations[application.HoldUntilAnnotation]); err == nil && former.After(until) {
 		by := ""
-		if user := stored.Annotations[application.HeldByAnnotation]; user != "" {
+		if user := i.stored.Annotations[application.HeldByAnnotation]; user != "" {
 			by = " by " + oneLine(user)
 		}
-		w.warn("it was held until %s%s, and this hold ends earlier: to restore the former one, kubectl krake hold %s --until %s", timeOf(former), by, stored.Name, timeOf(former))
+		w.warn("it was held until %s%s, and this hold ends earlier: to restore the former one, kubectl krake hold %s --until %s", timeOf(former), by, i.stored.Name, timeOf(former))
 	}
 	return w, nil
 }

@@ -10,7 +10,7 @@ import (
 func (s *Server) application(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	name := nameIn(query)
-	number := s.live.numberOf(name) // before it is read, so that no change is lost
+	number, _, _ := s.live.of(name) // before it is read, so that no change is lost
 	found, err := s.source.Application(r.Context(), name)
 	if err != nil {
 		s.fail(w, "Application "+name.String(), err)

@@ -105,8 +105,8 @@ func numberIn(r *http.Request) (int, error) {
 // pause joins changes that follow each other: each is a reason to read everything anew.
 const pause = 100 * time.Millisecond
 
-// send sends an event after each change of an Application, and for each further reason: a problem with
-// the object, or its absence after a change. It ends with the context.
+// send sends an event after each change of an Application, until the context ends. What is further are
+// problems with following an object, and an empty text after each change of it.
 func (s *Server) send(ctx context.Context, name types.NamespacedName, known int, further <-chan string, out stream) {
 	number, ofAll, next := s.live.of(name)
 	ofObject, said := "", ""

@@ -21,19 +21,23 @@ type guard struct {
 	token string
 	// warn reports that the link was used again.
 	warn func(string)
-	// closed is closed then, and so are all pages.
+	// closed ends all requests then, and close closes it.
 	closed chan struct{}
+	close  func()
 
-	mu               sync.Mutex
-	isUsed, isClosed bool
+	mu     sync.Mutex
+	isUsed bool
 	// secret is the value of the cookie.
 	secret string
 }
 
 func newGuard(address string) *guard {
 	_, port, _ := net.SplitHostPort(address) // it is that of a listener
-	address = strings.TrimSuffix(address, ":80")
-	return &guard{address: address, port: port, secret: rand.Text(), token: rand.Text(), warn: func(string) {}, closed: make(chan struct{})}
+	closed := make(chan struct{})
+	return &guard{
+		address: strings.TrimSuffix(address, ":80"), port: port, secret: rand.Text(), token: rand.Text(), warn: func(string) {},
+		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
+	}
 }
 
 // link opens the page.
@@ -132,10 +136,7 @@ func (g *guard) use(token string) (secret string, isGranted bool) {
 	case !isEqual(token, g.token):
 		return "", false
 	case g.isUsed:
-		if !g.isClosed {
-			g.isClosed = true
-			close(g.closed)
-		}
+		g.close()
 		g.secret = rand.Text()
 		g.warn("The link was used a second time. All pages are closed, because another user of this machine may have opened one: start the command again.")
 		return "", false

@@ -74,14 +74,8 @@ func (l *live) since(number int) news {
 	return found
 }
 
-// numberOf returns the number of an Application's last change, 0 if it is not known.
-func (l *live) numberOf(name types.NamespacedName) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rows[name].number
-}
-
-// of returns the number of an Application's last change, and whether the page is up to date.
+// of returns the number of an Application's last change, 0 if it is not known, and why the page is not
+// up to date.
 func (l *live) of(name types.NamespacedName) (number int, problem string, next <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -114,9 +114,9 @@ func TestAChangeWakesThePages(t *testing.T) {
 			t.Error("a page sleeps on")
 		}
 	}
-	number := l.numberOf(nameOf("a"))
+	number, _, _ := l.of(nameOf("a"))
 	check.Equal(t, "number", 1, number)
-	number = l.numberOf(nameOf("b"))
+	number, _, _ = l.of(nameOf("b"))
 	check.Equal(t, "number of what is not known", 0, number)
 }
 

@@ -47,7 +47,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	private := query.Get("private") == "1"
-	number := s.live.numberOf(ref.Application) // before it is read, so that no change is lost
+	number, _, _ := s.live.of(ref.Application) // before it is read, so that no change is lost
 	found, err := s.source.Object(r.Context(), ref, private)
 	if err != nil {
 		s.fail(w, ref.Object.String(), err)
