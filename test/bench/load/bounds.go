@@ -29,6 +29,8 @@ func bounds() []bound {
 		{scenario: "restart", metric: seconds, ratio: 1.6},
 		{scenario: "harm", metric: latency50, ratio: 1.05},
 		{scenario: "churn", metric: eventCPU, ratio: 2},
+		{scenario: "rollout", metric: statusEach, value: 3},
+		{scenario: "rollout", metric: slower, value: 1.5},
 	}
 }
 

@@ -153,7 +153,7 @@ func (c comparison) write(out io.Writer) {
 func (c comparison) columns() []string {
 	all := []string{
 		p50, p90, p99, answered50, rate, seconds, latency50, latency99, eventsEach, requestsEach, hubWrites, eventWrites, strayed, relapsed, unrepaired,
-		cpuEach, serverCPUEach, resident, eventCPU,
+		cpuEach, serverCPUEach, resident, eventCPU, slower, statusEach, statusRate,
 	}
 	return slices.DeleteFunc(all, func(name string) bool {
 		return !slices.ContainsFunc(c.Rounds, func(r round) bool {

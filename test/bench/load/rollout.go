@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,15 +23,26 @@ const (
 	driftEvery = 50 * time.Millisecond
 )
 
+// The names of values, with their units, that only this scenario has.
+const (
+	// slower is p99 during the rollout, relative to p99 without it.
+	slower     = "p99 to p99 without a rollout"
+	statusEach = "status writes/Application"
+	statusRate = "status KiB/s"
+)
+
 // rollout has the Applications whose Deployments get another image, all at once, and beside
 // them others whose objects drift.
 type rollout struct {
 	w               *world
 	rolling, others *set
 	long            time.Duration
+	// version is that of the image. Each rollout has the next, and with it each Deployment the next generation.
+	version int
 }
 
-// rolloutScenario counts what a rollout costs the hub, and compares repairs with and without it.
+// rolloutScenario compares repairs with and without a rollout, and counts what a rollout costs the hub. Beside
+// the floor, which knows no Application, the bench itself writes what our agent would write for the rollout.
 func (w *world) rolloutScenario(ctx context.Context, _ *set) error {
 	size := w.Rollout * w.PerApplication
 	r := &rollout{
@@ -41,82 +50,107 @@ func (w *world) rolloutScenario(ctx context.Context, _ *set) error {
 		rolling: &set{name: "rolling", kind: workload.Rolling(1), perApplication: w.PerApplication},
 		others:  &set{name: "others", kind: workload.ConfigMaps(), perApplication: w.PerApplication},
 		long:    min(rolloutLong, time.Duration(w.Seconds)*time.Second),
+		version: 1,
 	}
 	for _, s := range []*set{r.rolling, r.others} {
 		if err := w.populate(ctx, s, size); err != nil {
 			return err
 		}
 	}
-	if err := program.Each(ctx, size, atOnce, func(ctx context.Context, i int) error { return r.report(ctx, i, 1, done) }); err != nil {
+	if err := program.Each(ctx, size, atOnce, func(ctx context.Context, i int) error { return r.report(ctx, i, done) }); err != nil {
 		return err
 	}
-	if err := w.quiet(ctx); err != nil {
-		return err
-	}
+	about := comparison{Scenario: "rollout", Base: floor, Metric: slower}
+	return w.paired(ctx, about, r.others, []string{ours}, r.measure)
+}
+
+// measure has objects drift for some time, and then during a rollout.
+func (r *rollout) measure(ctx context.Context) (sample, error) {
 	alone, err := r.drift(ctx, func(ctx context.Context) error { return program.Pause(ctx, r.long) })
 	if err != nil {
-		return err
+		return sample{}, err
 	}
-	mark, err := kit.MarkAudit(w.cluster)
+	mark, err := kit.MarkAudit(r.w.cluster)
 	if err != nil {
-		return err
+		return sample{}, err
 	}
 	during, err := r.drift(ctx, r.rollOut)
 	if err != nil {
-		return err
+		return sample{}, err
 	}
-	return r.measure(ctx, mark, alone, during)
+	during.Values[slower] = during.Values[p99] / alone.Values[p99]
+	for _, name := range []string{unrepaired, relapsed, strayed} {
+		during.Values[name] += alone.Values[name]
+	}
+	if r.w.running == ours {
+		err = r.count(ctx, mark, during)
+	}
+	return during, err
 }
 
-// drift has one object drift after the other, from the begin of an act to its end.
+// drift has an object drift each driftEvery, from the begin of an act to its end. Drifts do not wait for the repair
+// of former ones: the slow moments would have fewer of them.
 func (r *rollout) drift(ctx context.Context, act func(context.Context) error) (sample, error) {
 	d, err := r.w.newDrifter(ctx, r.others)
 	if err != nil {
 		return sample{}, err
 	}
 	return r.w.measured(ctx, d, func() error {
+		group, ctx := errgroup.WithContext(ctx)
 		over := make(chan struct{})
-		return program.Each(ctx, 2, 2, func(ctx context.Context, i int) error {
-			if i == 0 {
-				defer close(over)
-				return act(ctx)
-			}
-			ticks := time.NewTicker(driftEvery)
-			defer ticks.Stop()
-			for {
-				select {
-				case <-over:
-					return nil
-				case <-ticks.C:
-					if err := d.run(ctx, 1, 1); err != nil {
-						return err
-					}
-				}
-			}
+		group.Go(func() error {
+			defer close(over)
+			return act(ctx)
 		})
+		ticks := time.NewTicker(driftEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-over:
+				return group.Wait()
+			case <-ticks.C:
+				group.Go(func() error { return d.run(ctx, 1, 1) })
+			}
+		}
 	})
 }
 
 // rollOut has a user apply all Applications with another image, and the controller of the
 // Deployments replace their Pods.
 func (r *rollout) rollOut(ctx context.Context) error {
-	r.rolling.kind = workload.Rolling(2)
-	err := program.Each(ctx, r.rolling.size/r.rolling.perApplication, atOnce, func(ctx context.Context, i int) error {
-		cm, err := r.rolling.application(i)
-		if err != nil {
-			return err
-		}
-		patch, err := json.Marshal(map[string]any{"data": cm.Data})
-		if err != nil {
-			return err
-		}
-		_, err = r.w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(i)).Patch(ctx, cm.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"})
-		return err
-	})
-	if err != nil {
+	r.version++
+	r.rolling.kind = workload.Rolling(r.version)
+	if err := program.Each(ctx, r.rolling.size/r.rolling.perApplication, atOnce, r.apply); err != nil {
 		return err
 	}
 	return program.Each(ctx, r.rolling.size, r.rolling.size, r.replacePods)
+}
+
+// apply changes an Application and, unless our agent runs, its Deployments.
+func (r *rollout) apply(ctx context.Context, n int) error {
+	s := r.rolling
+	cm, err := s.application(n)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"data": cm.Data})
+	if err != nil {
+		return err
+	}
+	_, err = r.w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(n)).Patch(ctx, cm.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"})
+	if err != nil || r.w.running == ours {
+		return err
+	}
+	for i := n * s.perApplication; i < (n+1)*s.perApplication; i++ {
+		patch, err := json.Marshal(s.kind.Manifest(s.name, s.object(i)))
+		if err != nil {
+			return err
+		}
+		if _, err := s.kind.Write(ctx, r.w.clients, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "krake-observer"}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replicas are the counts in the status of a Deployment of three Pods.
@@ -140,7 +174,7 @@ func steps() []replicas {
 	return all
 }
 
-// replacePods reports the steps of one Deployment, once our agent has written the new image.
+// replacePods reports the steps of one Deployment, once it has the new image.
 func (r *rollout) replacePods(ctx context.Context, i int) error {
 	all := steps()
 	pause := r.long / time.Duration(len(all))
@@ -152,7 +186,7 @@ func (r *rollout) replacePods(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if deployment.Generation > 1 {
+		if deployment.Generation >= int64(r.version) {
 			break
 		}
 		if err := program.Pause(ctx, time.Second); err != nil {
@@ -160,7 +194,7 @@ func (r *rollout) replacePods(ctx context.Context, i int) error {
 		}
 	}
 	for _, step := range all {
-		if err := r.report(ctx, i, 2, step); err != nil {
+		if err := r.report(ctx, i, step); err != nil {
 			return err
 		}
 		if err := program.Pause(ctx, pause); err != nil {
@@ -171,13 +205,13 @@ func (r *rollout) replacePods(ctx context.Context, i int) error {
 }
 
 // report writes the status of a Deployment as its controller does.
-func (r *rollout) report(ctx context.Context, i int, generation int64, counts replicas) error {
+func (r *rollout) report(ctx context.Context, i int, counts replicas) error {
 	status := struct {
 		replicas
 
 		ObservedGeneration int64 `json:"observedGeneration"`
 		Conditions         []any `json:"conditions"`
-	}{counts, generation, []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}
+	}{counts, int64(r.version), []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
@@ -187,13 +221,12 @@ func (r *rollout) report(ctx context.Context, i int, generation int64, counts re
 	return err
 }
 
-// measure reports the writes since the mark, and the repairs beside.
-func (r *rollout) measure(ctx context.Context, mark kit.Mark, alone, during sample) error {
-	writes, err := r.statusWrites(mark)
-	if err != nil {
-		return err
-	}
-	reasons, err := r.events(ctx)
+// count counts our agent's writes of status since the mark.
+func (r *rollout) count(ctx context.Context, mark kit.Mark, during sample) error {
+	prefix := applicationPrefix + r.rolling.name
+	writes, err := mark.FindNaming([]string{prefix}, kit.By(oursUser), func(request kit.Request) bool {
+		return strings.HasPrefix(request.Object.Name, prefix) && request.Object.Resource == "configmaps" && request.Verb == "patch"
+	})
 	if err != nil {
 		return err
 	}
@@ -201,79 +234,8 @@ func (r *rollout) measure(ctx context.Context, mark kit.Mark, alone, during samp
 	if err != nil {
 		return err
 	}
-	count := len(writes)
-	applications, long := r.rolling.size/r.rolling.perApplication, during.Values[seconds]
-	about := fmt.Sprintf("rollout, %d Applications of %d Deployments, %.0f s", applications, r.rolling.perApplication, long)
-	figures := []figure{
-		{Name: "status writes an Application", Value: float64(count) / float64(applications), Bound: new(3.0), Note: fmt.Sprintf("%d in all", count)},
-		{Name: "status writes in one second, at most", Value: float64(busiest(writes)), Unit: "1/s"},
-		{Name: "the hub's time for a status write, median", Value: median(serving(writes)), Unit: "ms"},
-		{Name: "status written", Value: float64(count*cm.Size()) / 1024 / long, Unit: "KiB/s", Note: fmt.Sprintf("%d KiB each", cm.Size()>>10)},
-		{Name: "writes to the hub, with those of the Applications beside", Value: during.Values[hubWrites] / long, Unit: "1/s"},
-		{Name: "Events of the Applications", Value: float64(reasons.sum("")), Note: reasons.String()},
-		{Name: "drift beside, median, alone", Value: alone.Values[p50], Unit: "ms"},
-		{Name: "drift beside, median, during the rollout", Value: during.Values[p50], Unit: "ms"},
-		{Name: "drift beside, 99 of 100, alone", Value: alone.Values[p99], Unit: "ms"},
-		{Name: "drift beside, 99 of 100, during the rollout", Value: during.Values[p99], Unit: "ms"},
-		{Name: "unrepaired", Value: alone.Values[unrepaired] + during.Values[unrepaired], Bound: new(0.0)},
-		{Name: "foreign CPU", Value: during.Foreign, Unit: "cores"},
-	}
-	for i := range figures {
-		figures[i].Scenario = about
-	}
-	return r.w.report.measured(figures...)
-}
-
-// statusWrites are our agent's writes of the Applications that roll out.
-func (r *rollout) statusWrites(mark kit.Mark) ([]kit.Request, error) {
-	prefix := applicationPrefix + r.rolling.name
-	return mark.FindNaming([]string{prefix}, kit.By(oursUser), func(request kit.Request) bool {
-		return strings.HasPrefix(request.Object.Name, prefix) && request.Object.Resource == "configmaps" && request.Verb == "patch"
-	})
-}
-
-// busiest is how many of the requests were received within one second, at most.
-func busiest(requests []kit.Request) int {
-	var times []time.Time
-	for _, request := range requests {
-		times = append(times, request.Received)
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	most, from := 0, 0
-	for to := range times {
-		for times[to].Sub(times[from]) >= time.Second {
-			from++
-		}
-		most = max(most, to+1-from)
-	}
-	return most
-}
-
-// serving is how long the API server had to do with each request, in milliseconds.
-func serving(requests []kit.Request) []float64 {
-	var took []float64
-	for _, request := range requests {
-		took = append(took, milliseconds(request.Ended.Sub(request.Received)))
-	}
-	return took
-}
-
-// events counts the Events of the rollout, by their reasons: those of the Applications that
-// roll out, and of their objects, but for the creation.
-func (r *rollout) events(ctx context.Context) (counts, error) {
-	list, err := r.w.clients.Typed.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	isOurs := func(event eventsv1.Event) bool {
-		name := event.Regarding.Name
-		return strings.HasPrefix(name, r.rolling.name+"-") || strings.HasPrefix(name, applicationPrefix+r.rolling.name)
-	}
-	found := counts{}
-	for _, event := range list.Items {
-		if isOurs(event) && event.Reason != "Created" {
-			found[event.Reason]++
-		}
-	}
-	return found, nil
+	count := float64(len(writes))
+	during.Values[statusEach] = count * float64(r.rolling.perApplication) / float64(r.rolling.size)
+	during.Values[statusRate] = count * float64(cm.Size()) / 1024 / during.Values[seconds]
+	return nil
 }

@@ -2,21 +2,9 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-// The busiest second may begin at any time.
-func TestBusiest(t *testing.T) {
-	var requests []kit.Request
-	for _, at := range []time.Duration{0, 2000, 1300, 900, 1899, 3000} {
-		requests = append(requests, kit.Request{Received: time.Unix(1_000_000, 0).Add(at * time.Millisecond)})
-	}
-	check.Equal(t, "in one second", 3, busiest(requests))
-	check.Equal(t, "of none", 0, busiest(nil))
-}
 
 // The counts of a rollout go from those of the former Pods to those of the new ones, and each
 // report changes something.

@@ -49,7 +49,7 @@ func (r *report) tables() string {
 // writeComparisons writes the table of a scenario. The values are those of the round with the median
 // ratio; the deciding ones are those of all.
 func writeComparisons(b *strings.Builder, name string, all []comparison) {
-	shown := slices.DeleteFunc([]string{p99, serving50, eventsEach, requestsEach, cpuEach, serverCPUEach, resident, latency99}, func(metric string) bool {
+	shown := slices.DeleteFunc([]string{p99, serving50, eventsEach, requestsEach, cpuEach, serverCPUEach, resident, latency99, statusEach, statusRate}, func(metric string) bool {
 		return !slices.Contains(all[0].columns(), metric)
 	})
 	heads := []string{"objects", "at once", "who", all[0].Base + ", **who**, " + all[0].Base + ", by rounds", "ratio"}
