@@ -55,11 +55,12 @@ func (a *replica) connect() error {
 		Summarise: reconcile.Summarise, Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
+	turns := newTurns(a.options.Concurrency, a.notifications.notify)
 	reconciler := &reconcile.Reconciler{
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Slots:  semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)),
+		Slots:  semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)), MayBegin: turns.take,
 		Report: reporter.Report, Failing: reporter.Failing, Now: time.Now,
 	}
 	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {
@@ -81,7 +82,7 @@ func (a *replica) connect() error {
 			return err
 		}
 	}
-	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.Confirmed()), kinds, reconciler})
+	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.Confirmed()), kinds, reconciler, turns})
 }
 
 // ownerOf returns the Application that an object names, if this replica acts for it.

@@ -26,10 +26,12 @@ type loop struct {
 	right  right.Grant
 	kinds  *discovery.Kinds
 	passes passes
+	turns  *turns
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer l.turns.end(request.NamespacedName)
 	if l.right.Wait(ctx) != nil {
 		return ctrl.Result{}, nil // the agent ends
 	}

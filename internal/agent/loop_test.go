@@ -65,7 +65,7 @@ func TestLoop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
 			kinds := discovery.NewKinds(nil, nil, time.Now)
-			result, err := (&loop{c.right, kinds, &passes}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+			result, err := (&loop{c.right, kinds, &passes, newTurns(1, nil)}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 			if err != nil || result.RequeueAfter != c.again {
 				t.Errorf("result %v, error %v", result, err)
 			}
@@ -79,7 +79,7 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now), kept}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now), kept, newTurns(1, nil)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
 	kit.Must(t, err)
 	if kept.during != nil {
 		t.Errorf("the pass was cut off: %v", kept.during)

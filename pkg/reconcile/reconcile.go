@@ -54,6 +54,8 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		r.Observers.Stop(name)
 		r.memories.forget(name)
 		return ctrl.Result{}, nil
+	case stored.Deleted && !r.mayBegin(name):
+		return ctrl.Result{}, nil
 	case stored.Deleted:
 		r.Observers.Stop(name)
 		return r.departure(stored, known).delete(ctx)
@@ -62,8 +64,14 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		known.spec = "" // events are missed from now on
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
-	return r.ensure(ctx, newPass(published, stored, known, r.ClusterName))
+	p := newPass(published, stored, known, r.ClusterName)
+	if p.spec != known.spec && !r.mayBegin(name) {
+		return ctrl.Result{}, nil
+	}
+	return r.ensure(ctx, p)
 }
+
+func (r *Reconciler) mayBegin(name types.NamespacedName) bool { return r.MayBegin == nil || r.MayBegin(name) }
 
 // reportRestraint reports that a user has begun or ended to hold the Application back since the last
 // pass of this process.

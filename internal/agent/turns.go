@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// turns limits the Applications of which a new spec, or the deletion, is carried out at the same time, to
+// half of the workers. Such a pass writes many objects, and the other half is free for repairs. Applications
+// beyond the limit wait in order, and occupy no worker.
+type turns struct {
+	most int
+	wake func(types.NamespacedName)
+
+	mu sync.Mutex
+	// busy have a turn. woken are to take one in their next pass.
+	busy, woken map[types.NamespacedName]bool
+	// queue is those that wait, in order. It may also name some that no longer wait.
+	queue   []types.NamespacedName
+	waiting map[types.NamespacedName]bool
+}
+
+func newTurns(workers int, wake func(types.NamespacedName)) *turns {
+	return &turns{
+		most: max(1, workers/2), wake: wake,
+		busy: map[types.NamespacedName]bool{}, woken: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
+	}
+}
+
+// take reports whether the running pass of an Application may carry out a new spec or the deletion. If
+// not, the Application is woken when it may.
+func (t *turns) take(name types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hasTurn := t.busy[name] || t.woken[name]
+	if !hasTurn && len(t.busy)+len(t.woken) >= t.most {
+		if !t.waiting[name] {
+			t.waiting[name] = true
+			t.queue = append(t.queue, name)
+		}
+		return false
+	}
+	t.busy[name] = true
+	delete(t.woken, name)
+	delete(t.waiting, name)
+	return true
+}
+
+// end is called after each pass, with a turn or without, and wakes the next Applications. One that was
+// woken counts until its pass ends, whether or not it still needs the turn.
+func (t *turns) end(name types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.busy, name)
+	delete(t.woken, name)
+	for len(t.queue) > 0 && len(t.busy)+len(t.woken) < t.most {
+		next := t.queue[0]
+		t.queue = t.queue[1:]
+		if t.waiting[next] {
+			delete(t.waiting, next)
+			t.woken[next] = true
+			t.wake(next)
+		}
+	}
+}
