@@ -55,7 +55,7 @@ func (a *replica) connect() error {
 		Summarise: reconcile.Summarise, Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
-	turns := newTurns(a.options.Concurrency, a.notifications.notify)
+	turns := newTurns(a.options.Concurrency, a.notifications.notify, a.notifications.crowded)
 	reconciler := &reconcile.Reconciler{
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},

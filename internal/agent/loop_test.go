@@ -64,12 +64,14 @@ func TestLoop(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
-			kinds := discovery.NewKinds(nil, nil, time.Now)
-			result, err := (&loop{c.right, kinds, &passes, newTurns(1, nil)}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+			kinds, turns := discovery.NewKinds(nil, nil, time.Now), newTurns(1, nil, never)
+			turns.take(appName)
+			result, err := (&loop{c.right, kinds, &passes, turns}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 			if err != nil || result.RequeueAfter != c.again {
 				t.Errorf("result %v, error %v", result, err)
 			}
 			check.Equal(t, "passes", c.want, passes.entries)
+			check.Equal(t, "the turn is free again", true, turns.take(otherName))
 		})
 	}
 }
@@ -79,7 +81,7 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now), kept, newTurns(1, nil)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now), kept, newTurns(1, nil, never)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
 	kit.Must(t, err)
 	if kept.during != nil {
 		t.Errorf("the pass was cut off: %v", kept.during)

@@ -8,10 +8,12 @@ import (
 
 // turns limits the Applications of which a new spec, or the deletion, is carried out at the same time, to
 // half of the workers. Such a pass writes many objects, and the other half is free for repairs. Applications
-// beyond the limit wait in order, and occupy no worker.
+// beyond the limit wait in order, and occupy no worker. After the start of the agent there is no limit until all
+// Applications had a pass: before, it knows of no drift.
 type turns struct {
-	most int
-	wake func(types.NamespacedName)
+	most    int
+	wake    func(types.NamespacedName)
+	crowded func() bool
 
 	mu sync.Mutex
 	// busy have a turn. woken are to take one in their next pass.
@@ -21,9 +23,9 @@ type turns struct {
 	waiting map[types.NamespacedName]bool
 }
 
-func newTurns(workers int, wake func(types.NamespacedName)) *turns {
+func newTurns(workers int, wake func(types.NamespacedName), crowded func() bool) *turns {
 	return &turns{
-		most: max(1, workers/2), wake: wake,
+		most: max(1, workers/2), wake: wake, crowded: crowded,
 		busy: map[types.NamespacedName]bool{}, woken: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
 	}
 }
@@ -31,6 +33,9 @@ func newTurns(workers int, wake func(types.NamespacedName)) *turns {
 // take reports whether the running pass of an Application may carry out a new spec or the deletion. If
 // not, the Application is woken when it may.
 func (t *turns) take(name types.NamespacedName) bool {
+	if t.crowded() {
+		return true
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	hasTurn := t.busy[name] || t.woken[name]

@@ -14,10 +14,12 @@ func numbered(n int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "demo", Name: fmt.Sprint(n)}
 }
 
+func never() bool { return false }
+
 // With eight workers, four Applications have a turn. The others are woken in order, one for each that ends.
 func TestTurns(t *testing.T) {
 	var woken []string
-	turns := newTurns(8, func(name types.NamespacedName) { woken = append(woken, name.Name) })
+	turns := newTurns(8, func(name types.NamespacedName) { woken = append(woken, name.Name) }, never)
 	var taken []int
 	for n := range 7 {
 		if turns.take(numbered(n)) {
@@ -46,7 +48,21 @@ func TestTurns(t *testing.T) {
 // A single worker has one turn.
 func TestTurnsOfFewWorkers(t *testing.T) {
 	for workers, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 64: 32} {
-		check.Equal(t, fmt.Sprintf("turns with %d workers", workers), want, newTurns(workers, nil).most)
+		check.Equal(t, fmt.Sprintf("turns with %d workers", workers), want, newTurns(workers, nil, never).most)
+	}
+}
+
+// There is no limit until all Applications had their first pass, and afterwards it counts only those that
+// began then.
+func TestTurnsAfterTheStart(t *testing.T) {
+	isCrowded := true
+	turns := newTurns(4, nil, func() bool { return isCrowded })
+	for n := range 10 {
+		check.Equal(t, fmt.Sprintf("%d has a turn", n), true, turns.take(numbered(n)))
+	}
+	isCrowded = false
+	for n := 10; n < 13; n++ {
+		check.Equal(t, fmt.Sprintf("%d has a turn", n), n < 12, turns.take(numbered(n)))
 	}
 }
 
@@ -57,7 +73,7 @@ func TestTurnsForgetNobody(t *testing.T) {
 		const many = 20
 		workers := 1 + random.IntN(9)
 		var queue []types.NamespacedName
-		turns := newTurns(workers, func(name types.NamespacedName) { queue = append(queue, name) })
+		turns := newTurns(workers, func(name types.NamespacedName) { queue = append(queue, name) }, never)
 		needs := map[types.NamespacedName]bool{}
 		for n := range many {
 			needs[numbered(n)] = true
