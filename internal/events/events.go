@@ -21,7 +21,7 @@ func NewBroadcaster(config *rest.Config) (events.EventBroadcaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return events.NewBroadcaster(&sink{EventSink: &events.EventSinkImpl{Interface: typed}}), nil
+	return events.NewBroadcaster(sink{&events.EventSinkImpl{Interface: typed}}), nil
 }
 
 // Start begins to write, with the logger and the values of the context. The end of the context does not end it, but
@@ -43,24 +43,17 @@ func Start(ctx context.Context, broadcasters ...events.EventBroadcaster) (stop f
 	return stop, nil
 }
 
-// sink hides from the broadcaster that an error is an answer, if the next try may succeed. And it has few Events
-// written at the same time.
-type sink struct {
-	events.EventSink
-
-	gate gate
-}
+// sink hides from the broadcaster that an error is an answer, if the next try may succeed.
+type sink struct{ events.EventSink }
 
 // Create implements events.EventSink.
-func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	defer s.gate.enter()()
+func (s sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	stored, err := s.EventSink.Create(ctx, event)
 	return stored, again(err)
 }
 
 // Patch implements events.EventSink.
-func (s *sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	defer s.gate.enter()()
+func (s sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	stored, err := s.EventSink.Patch(ctx, event, data)
 	return stored, again(err)
 }

@@ -64,7 +64,7 @@ func TestEventsAreWrittenAgain(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				to := &failing{with: test.with, left: test.left}
-				broadcaster := events.NewBroadcaster(&sink{EventSink: to})
+				broadcaster := events.NewBroadcaster(sink{to})
 				stop, err := Start(t.Context(), broadcaster)
 				check.Must(t, err)
 				recorder := broadcaster.NewRecorder(scheme.Scheme, "krake")

@@ -25,7 +25,11 @@ func TestMayBegin(t *testing.T) {
 		{"a new spec", func(_ *testing.T, w *world) { w.respec(twoObjects, "") }, true, []string{"Create Deployment web"}},
 		{"deletion", func(_ *testing.T, w *world) { deleted(w) }, true, []string{"Delete ConfigMap config"}},
 		{"suspension", func(_ *testing.T, w *world) { w.annotate(application.ModeAnnotation, application.Suspend) }, false, nil},
-		{"a restarted agent", func(_ *testing.T, w *world) { w.restart() }, true, nil},
+		{"a restarted agent", func(_ *testing.T, w *world) { w.restart() }, false, nil},
+		{"drift during a restart", func(t *testing.T, w *world) {
+			w.restart()
+			drift(t, w)
+		}, false, []string{"Patch ConfigMap config replace /data/a"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

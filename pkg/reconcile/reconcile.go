@@ -65,7 +65,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
 	p := newPass(published, stored, known, r.ClusterName)
-	if p.spec != known.spec && !r.mayBegin(name) {
+	if p.spec != p.app.Status.ObservedSpec && !r.mayBegin(name) {
 		return ctrl.Result{}, nil
 	}
 	return r.ensure(ctx, p)

@@ -49,9 +49,9 @@ type Reconciler struct {
 	// Slots bounds the objects that all passes together write at the same time, beyond one for each
 	// pass. If nil, each pass writes one object after the other.
 	Slots *semaphore.Weighted
-	// MayBegin reports whether a pass may carry out a spec that no pass of this process has carried
-	// out, or a deletion. If not, the pass ends, and the caller of Reconcile calls it again later. If
-	// nil, every pass may.
+	// MayBegin reports whether a pass may carry out a spec that the status does not report yet, or a
+	// deletion. If not, the pass ends, and the caller of Reconcile calls it again later. If nil, every
+	// pass may.
 	MayBegin func(types.NamespacedName) bool
 	// Report receives every action. Passes call it concurrently.
 	Report func(*application.Application, status.Outcome)
