@@ -60,7 +60,7 @@ func (a *replica) connect() error {
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
 		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Slots:  semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)), MayBegin: turns.take,
+		Slots: semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)), MayBegin: turns.take,
 		Report: reporter.Report, Failing: reporter.Failing, Now: time.Now,
 	}
 	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {

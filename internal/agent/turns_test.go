@@ -66,57 +66,84 @@ func TestTurnsAfterTheStart(t *testing.T) {
 	}
 }
 
-// In any order of events, no more have a turn than may, and each Application that needs a turn gets it.
+// simulation is a queue with workers, whose passes begin and end in any order.
+type simulation struct {
+	*turns
+
+	random  *rand.Rand
+	workers int
+	queue   []types.NamespacedName
+	// needs are the Applications that need a turn still. running have a pass, and withTurn have a turn in it.
+	needs, running, withTurn map[types.NamespacedName]bool
+}
+
+func newSimulation(seed uint64, applications int) *simulation {
+	s := &simulation{
+		random: rand.New(rand.NewPCG(seed, 1)),
+		needs:  map[types.NamespacedName]bool{}, running: map[types.NamespacedName]bool{}, withTurn: map[types.NamespacedName]bool{},
+	}
+	s.workers = 1 + s.random.IntN(9)
+	s.turns = newTurns(s.workers, func(name types.NamespacedName) { s.queue = append(s.queue, name) }, never)
+	for n := range applications {
+		s.needs[numbered(n)] = true
+		s.queue = append(s.queue, numbered(n))
+	}
+	return s
+}
+
+// begin begins a pass, if there is a worker. A queue hands no Application to two workers.
+func (s *simulation) begin() {
+	if len(s.queue) == 0 || len(s.running) == s.workers {
+		return
+	}
+	name := s.queue[0]
+	s.queue = s.queue[1:]
+	if s.running[name] {
+		s.queue = append(s.queue, name)
+		return
+	}
+	s.running[name] = true
+	if s.random.IntN(10) == 0 {
+		s.needs[name] = false // it is gone
+	}
+	if s.needs[name] && s.take(name) {
+		s.withTurn[name] = true
+	}
+}
+
+// finish ends any pass.
+func (s *simulation) finish() {
+	for name := range s.running {
+		if s.withTurn[name] {
+			s.needs[name] = false
+		}
+		delete(s.running, name)
+		delete(s.withTurn, name)
+		s.end(name)
+		return
+	}
+}
+
+// In any order of passes, no more have a turn than may, and each Application that needs a turn gets it.
 func TestTurnsForgetNobody(t *testing.T) {
+	const applications, most = 20, 10_000
 	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		const many = 20
-		workers := 1 + random.IntN(9)
-		var queue []types.NamespacedName
-		turns := newTurns(workers, func(name types.NamespacedName) { queue = append(queue, name) }, never)
-		needs := map[types.NamespacedName]bool{}
-		for n := range many {
-			needs[numbered(n)] = true
-			queue = append(queue, numbered(n))
-		}
-		running, withTurn := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
-		for steps := 0; len(queue)+len(running) > 0; steps++ {
-			if steps > 10_000 {
-				t.Fatalf("seed %d: no end", seed)
+		s := newSimulation(seed, applications)
+		for steps := 0; len(s.queue)+len(s.running) > 0 && steps < most; steps++ {
+			if steps < 500 && s.random.IntN(30) == 0 {
+				s.queue = append(s.queue, numbered(s.random.IntN(applications))) // an event
 			}
-			if random.IntN(30) == 0 && steps < 500 {
-				queue = append(queue, numbered(random.IntN(many))) // an event
+			if s.random.IntN(2) == 0 {
+				s.begin()
+			} else {
+				s.finish()
 			}
-			if random.IntN(2) == 0 && len(queue) > 0 && len(running) < workers {
-				name := queue[0]
-				queue = queue[1:]
-				if running[name] {
-					queue = append(queue, name) // a queue hands no Application to two workers
-					continue
-				}
-				running[name] = true
-				if random.IntN(10) == 0 {
-					needs[name] = false // it is gone, or was read before its change
-				}
-				if needs[name] && turns.take(name) {
-					withTurn[name] = true
-				}
-			} else if len(running) > 0 {
-				for name := range running {
-					delete(running, name)
-					if withTurn[name] {
-						delete(withTurn, name)
-						needs[name] = false
-					}
-					turns.end(name)
-					break
-				}
-			}
-			if len(withTurn) > max(1, workers/2) {
-				t.Fatalf("seed %d: %d have a turn, with %d workers", seed, len(withTurn), workers)
+			if len(s.withTurn) > max(1, s.workers/2) {
+				t.Fatalf("seed %d: %d have a turn, with %d workers", seed, len(s.withTurn), s.workers)
 			}
 		}
-		for name, waits := range needs {
+		check.Equal(t, fmt.Sprintf("seed %d: in the queue", seed), 0, len(s.queue))
+		for name, waits := range s.needs {
 			if waits {
 				t.Fatalf("seed %d: %s was forgotten", seed, name)
 			}

@@ -71,7 +71,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	return r.ensure(ctx, p)
 }
 
-func (r *Reconciler) mayBegin(name types.NamespacedName) bool { return r.MayBegin == nil || r.MayBegin(name) }
+func (r *Reconciler) mayBegin(name types.NamespacedName) bool {
+	return r.MayBegin == nil || r.MayBegin(name)
+}
 
 // reportRestraint reports that a user has begun or ended to hold the Application back since the last
 // pass of this process.
