@@ -48,7 +48,8 @@ func Recreated(app *application.Application, o *plan.Object, before map[string]a
 }
 
 // belongs reports whether an object names the Application as its owner. The loop may know better of an
-// object that has just lost its marks, and restores them.
+// object that has just lost its marks, and restores them. It leaves such an object alone if it has not seen the
+// marks since its start, as after a suspension.
 func belongs(app *application.Application, object map[string]any) bool {
 	owner, isMarked := application.OwnerOf(object)
 	return isMarked && owner == app.NamespacedName

@@ -220,6 +220,7 @@ func (g *guardWalk) wish() {
 		g.w.annotate(application.HoldAnnotation, "deny")
 	default:
 		delete(g.w.cm.Annotations, application.HoldAnnotation)
+		g.w.annotate(application.ModeAnnotation, application.Enforce) // a suspended agent looks at no object
 		g.w.restart()
 		g.settle() // until then, the agent does not know an object that loses its marks
 	}

@@ -24,6 +24,8 @@ type verdict struct {
 	invariant string
 	// broken is the compiler's error.
 	broken string
+	// output is what the failed test printed, with the tests around it.
+	output string
 	// tier names the tests of the verdict, see tiers.
 	tier string
 }
@@ -82,6 +84,7 @@ type event struct{ Action, Test, Output string }
 func judge(events io.Reader) (verdict, error) {
 	var found verdict
 	var built, running string
+	printed := map[string]string{} // by test
 	decoder := json.NewDecoder(events)
 	for {
 		var e event
@@ -94,6 +97,7 @@ func judge(events io.Reader) (verdict, error) {
 		case "build-fail":
 			found.broken = built
 		case "output":
+			printed[e.Test] += e.Output
 			if violated := invariant.FindStringSubmatch(e.Output); violated != nil && found.invariant == "" {
 				found.invariant = violated[1]
 			}
@@ -102,12 +106,24 @@ func judge(events io.Reader) (verdict, error) {
 		case "fail":
 			if found.failed == "" && found.broken == "" { // a crash names no test: it was the last one that began
 				found.failed = cmp.Or(e.Test, running, "the package as a whole")
+				found.output = printedAround(printed, found.failed)
 			}
 		}
 		if e.Test == "" && slices.Contains([]string{"pass", "skip", "fail"}, e.Action) {
 			return found.orNothing(), nil
 		}
 	}
+}
+
+// printedAround returns what a test printed, after what the tests around it did: they have the seeds.
+func printedAround(printed map[string]string, test string) string {
+	var all string
+	for i, c := range test {
+		if c == '/' {
+			all += printed[test[:i]]
+		}
+	}
+	return all + printed[test] + printed[""]
 }
 
 // orNothing returns an empty verdict if nothing has failed, whatever the output was.

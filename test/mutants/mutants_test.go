@@ -169,9 +169,11 @@ func narrow(report string) string {
 
 // If a test fails without a mutant, every mutant would seem caught.
 func TestRedBeforeAnyMutant(t *testing.T) {
-	red := func(context.Context, string, string) (verdict, error) { return verdict{failed: "TestA"}, nil }
+	red := func(context.Context, string, string) (verdict, error) {
+		return verdict{failed: "TestA", output: "seed 1"}, nil
+	}
 	err := run(t.Context(), Options{Dir: twoFiles(t)}, []byte(two), red, io.Discard)
-	if want := "without any mutant, ./a: caught by TestA"; err == nil || err.Error() != want {
+	if want := "without any mutant, ./a: caught by TestA\nseed 1"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -247,20 +249,24 @@ func TestListOnly(t *testing.T) {
 	}
 }
 
-// The first violation in the output of test/faults is reported.
+// The first violation in the output of test/faults is reported, and what the failed test printed, with the
+// seeds of the tests around it.
 func TestInvariant(t *testing.T) {
 	events := `{"Action": "run", "Test": "TestA41"}
-{"Action": "output", "Test": "TestA41", "Output": "    tale_test.go:1: crash points, of demo/app-1:\n"}
-{"Action": "output", "Test": "TestA41", "Output": "        I2: it is left over\n"}
-{"Action": "output", "Test": "TestA41", "Output": "        I1: it is not there\n"}
-{"Action": "fail", "Test": "TestA41"}
+{"Action": "output", "Test": "TestA41", "Output": "seed 1\n"}
+{"Action": "output", "Test": "TestB", "Output": "another\n"}
+{"Action": "output", "Test": "TestA41/x", "Output": "    tale_test.go:1: crash points, of demo/app-1:\n"}
+{"Action": "output", "Test": "TestA41/x", "Output": "        I2: it is left over\n"}
+{"Action": "output", "Test": "TestA41/x", "Output": "        I1: it is not there\n"}
+{"Action": "fail", "Test": "TestA41/x"}
 {"Action": "fail"}
 `
 	got, err := judge(strings.NewReader(events))
-	if want := (verdict{failed: "TestA41", invariant: "I2"}); err != nil || got != want {
+	printed := "seed 1\n    tale_test.go:1: crash points, of demo/app-1:\n        I2: it is left over\n        I1: it is not there\n"
+	if want := (verdict{failed: "TestA41/x", invariant: "I2", output: printed}); err != nil || got != want {
 		t.Errorf("got %+v and %v, want %+v", got, err, want)
 	}
-	if text := (outcome{verdict: got}).String(); text != "caught by TestA41, I2" {
+	if text := (outcome{verdict: got}).String(); text != "caught by TestA41/x, I2" {
 		t.Errorf("told is %q", text)
 	}
 }
@@ -318,6 +324,7 @@ func FuzzOne(f *testing.F) {
 			m := mutant{Name: "m", File: "one.go", Old: "return 1", New: test.body, Packages: []string{"."}}
 			got, err := try(t.Context(), dir, m, goTest(dir))
 			kit.Must(t, err)
+			got.output = ""
 			got.broken = got.broken[strings.LastIndex(got.broken, "/")+1:] // the folder has another name each time
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)

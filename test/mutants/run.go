@@ -110,7 +110,7 @@ func checkGreen(ctx context.Context, mutants []mutant, test tester) error {
 			return err
 		}
 		if found.failed != "" || found.broken != "" {
-			return fmt.Errorf("without any mutant, %s: %s", pkg, outcome{verdict: found})
+			return fmt.Errorf("without any mutant, %s: %s\n%s", pkg, outcome{verdict: found}, found.output)
 		}
 	}
 	return nil
