@@ -132,7 +132,7 @@ func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, a.folding, store.RecordCached))).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(), CacheSyncTimeout: math.MaxInt64,
+			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(loop.turns.isWaiting), CacheSyncTimeout: math.MaxInt64,
 			LogConstructor: logOf(a.configs.Logger.WithName("loop")),
 		}).
 		Complete(loop)

@@ -30,10 +30,21 @@ const (
 // an Application without a wait.
 type backoff struct {
 	workqueue.TypedRateLimiter[ctrl.Request]
+
+	// waits reports that the last pass of an Application did nothing, and waits for a turn.
+	waits func(types.NamespacedName) bool
 }
 
-func newBackoff() backoff {
-	return backoff{workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry)}
+func newBackoff(waits func(types.NamespacedName) bool) backoff {
+	return backoff{workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry), waits}
+}
+
+// Forget implements workqueue.TypedRateLimiter. A pass that waits for a turn has not succeeded, although it
+// returns no error. If it counted as a success, many Applications that fail would be tried without a pause.
+func (b backoff) Forget(request ctrl.Request) {
+	if !b.waits(request.NamespacedName) {
+		b.TypedRateLimiter.Forget(request)
+	}
 }
 
 // When implements workqueue.TypedRateLimiter.

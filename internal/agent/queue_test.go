@@ -1,12 +1,19 @@
 package agent
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -14,7 +21,7 @@ import (
 // An Application that fails without end is tried at most ten times a minute, and finally once
 // a minute. Applications that fail together are retried at different times.
 func TestBackoff(t *testing.T) {
-	limiter := newBackoff()
+	limiter := newBackoff(func(types.NamespacedName) bool { return false })
 	request := ctrl.Request{NamespacedName: appName}
 	const day = 24 * time.Hour
 	passes := []time.Duration{0}
@@ -43,6 +50,56 @@ func TestBackoff(t *testing.T) {
 	if len(different) < 10 {
 		t.Errorf("20 first waits have %d lengths", len(different))
 	}
+}
+
+// refused fails each pass after a moment, and counts the tries.
+type refused struct {
+	turns *turns
+
+	mu    sync.Mutex
+	tries map[types.NamespacedName]int
+}
+
+func (r *refused) Reconcile(_ context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer r.turns.end(request.NamespacedName)
+	if !r.turns.take(request.NamespacedName) {
+		return ctrl.Result{}, nil
+	}
+	r.mu.Lock()
+	r.tries[request.NamespacedName]++
+	r.mu.Unlock()
+	<-time.After(10 * time.Millisecond)
+	return ctrl.Result{}, errors.New("the API server refuses it")
+}
+
+// A hundred Applications that fail wait for their turns again and again. The controller tries none of them more
+// often for that.
+func TestBackoffWithTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers, applications, most = 8, 100, 10
+		var n notifications
+		passes := &refused{turns: newTurns(workers, n.notify, never), tries: map[types.NamespacedName]int{}}
+		looping, err := controller.NewUnmanaged("refused", controller.Options{
+			Reconciler: passes, MaxConcurrentReconciles: workers, RateLimiter: newBackoff(passes.turns.isWaiting),
+			LogConstructor: func(*ctrl.Request) logr.Logger { return logr.Discard() },
+		})
+		kit.Must(t, err)
+		kit.Must(t, looping.Watch(source.Func(n.start)))
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		go func() {
+			synctest.Wait()
+			for i := range applications {
+				n.notify(numbered(i))
+			}
+		}()
+		kit.Must(t, looping.Start(ctx))
+		for i := range applications {
+			if tries := passes.tries[numbered(i)]; tries < most/2 || tries > most {
+				t.Errorf("%s is tried %d times in a minute", numbered(i), tries)
+			}
+		}
+	})
 }
 
 // Notifications of the observers reach the controller's queue, and many events of one

@@ -18,6 +18,8 @@ type turns struct {
 	mu sync.Mutex
 	// busy have a turn. woken are to take one in their next pass.
 	busy, woken map[types.NamespacedName]bool
+	// declined have a pass that got no turn, and has not ended.
+	declined map[types.NamespacedName]bool
 	// queue is those that wait, in order. It may also name some that no longer wait.
 	queue   []types.NamespacedName
 	waiting map[types.NamespacedName]bool
@@ -26,7 +28,8 @@ type turns struct {
 func newTurns(workers int, wake func(types.NamespacedName), crowded func() bool) *turns {
 	return &turns{
 		most: max(1, workers/2), wake: wake, crowded: crowded,
-		busy: map[types.NamespacedName]bool{}, woken: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
+		busy: map[types.NamespacedName]bool{}, woken: map[types.NamespacedName]bool{},
+		declined: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -44,6 +47,7 @@ func (t *turns) take(name types.NamespacedName) bool {
 			t.waiting[name] = true
 			t.queue = append(t.queue, name)
 		}
+		t.declined[name] = true
 		return false
 	}
 	t.busy[name] = true
@@ -53,12 +57,15 @@ func (t *turns) take(name types.NamespacedName) bool {
 }
 
 // end is called after each pass, with a turn or without, and wakes the next Applications. One that was
-// woken counts until its pass ends, whether or not it still needs the turn.
+// woken counts until its next pass ends, whether or not it still needs the turn.
 func (t *turns) end(name types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, name)
-	delete(t.woken, name)
+	if !t.declined[name] { // otherwise it was woken for its next pass
+		delete(t.woken, name)
+	}
+	delete(t.declined, name)
 	for len(t.queue) > 0 && len(t.busy)+len(t.woken) < t.most {
 		next := t.queue[0]
 		t.queue = t.queue[1:]
@@ -68,4 +75,11 @@ func (t *turns) end(name types.NamespacedName) {
 			t.wake(next)
 		}
 	}
+}
+
+// isWaiting reports that an Application waits for a turn, or was woken and has not begun its pass.
+func (t *turns) isWaiting(name types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting[name] || t.woken[name]
 }

@@ -45,6 +45,22 @@ func TestTurns(t *testing.T) {
 	check.Equal(t, "woken next", []string{"4", "5", "6"}, woken)
 }
 
+// An Application that is woken before its pass without a turn has ended keeps the turn for its next pass.
+func TestTurnsInAPass(t *testing.T) {
+	woken := 0
+	turns := newTurns(2, func(types.NamespacedName) { woken++ }, never)
+	turns.take(numbered(1))
+	check.Equal(t, "the second has a turn", false, turns.take(numbered(2)))
+	check.Equal(t, "the second waits", true, turns.isWaiting(numbered(2)))
+	turns.end(numbered(1))
+	turns.end(numbered(2))
+	check.Equal(t, "woken", 1, woken)
+	check.Equal(t, "the second still waits", true, turns.isWaiting(numbered(2)))
+	check.Equal(t, "a third has its turn", false, turns.take(numbered(3)))
+	check.Equal(t, "the second has a turn", true, turns.take(numbered(2)))
+	check.Equal(t, "the second waits", false, turns.isWaiting(numbered(2)))
+}
+
 // A single worker has one turn.
 func TestTurnsOfFewWorkers(t *testing.T) {
 	for workers, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 64: 32} {
