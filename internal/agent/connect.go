@@ -55,7 +55,7 @@ func (a *replica) connect() error {
 		Summarise: reconcile.Summarise, Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
 	})
 	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
-	turns := newTurns(a.options.Concurrency, a.notifications.notify, a.notifications.crowded)
+	turns := newTurns(a.options.Concurrency, a.notifications.notifyFirst, a.notifications.crowded)
 	reconciler := &reconcile.Reconciler{
 		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
 		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
@@ -73,7 +73,7 @@ func (a *replica) connect() error {
 		return err
 	}
 	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.Now
-	if err := a.register(observers, kinds, reconciler); err != nil {
+	if err := a.register(observers, kinds, reconciler, turns); err != nil {
 		return err
 	}
 	definitions := &discovery.Definitions{Client: clients.Metadata, Redefine: kinds.Redefine, Logger: a.configs.Logger.WithName("kinds")}
@@ -105,13 +105,13 @@ func (a *replica) newHubResync(store *hub.Store) (*hub.Resync, error) {
 }
 
 // register adds the metrics of the agent to the registry, if there is one.
-func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler) error {
+func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler, turns *turns) error {
 	registry := a.configs.Registry
 	if registry == nil {
 		return nil
 	}
 	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
-		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, MemoryNeeded: telemetry.MemoryNeeded,
+		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count, MemoryNeeded: telemetry.MemoryNeeded,
 		KindOf: func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
 	}))
 }

@@ -81,7 +81,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease, on the cluster where it runs")
-	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications the agent handles at once, half of them for new specs and deletions; it writes at most four times as many objects at once")
+	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications the agent handles at once; at most half of them, but one at least, may have a new spec or be deleted; it writes at most four times as many objects at once")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
 	flags.DurationVar(&o.Resync, "resync-period", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")

@@ -81,13 +81,21 @@ func (n *notifications) notifyAfter(owner types.NamespacedName, after time.Durat
 	}
 }
 
+// notifyFirst wakes an Application that has already waited. It comes before all those in the queue.
+func (n *notifications) notifyFirst(owner types.NamespacedName) {
+	n.notifyWith(1, owner)
+}
+
 // notifyAll wakes Applications, which take their turn after those with an event.
 func (n *notifications) notifyAll(owners []types.NamespacedName) {
+	n.notifyWith(handler.LowPriority, owners...)
+}
+
+func (n *notifications) notifyWith(priority int, owners ...types.NamespacedName) {
 	queue, ok := n.started().(priorityqueue.PriorityQueue[ctrl.Request])
 	if !ok {
 		return
 	}
-	priority := handler.LowPriority
 	for _, owner := range owners {
 		queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, ctrl.Request{NamespacedName: owner})
 	}

@@ -78,7 +78,7 @@ func TestBackoffWithTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, applications, most = 8, 100, 10
 		var n notifications
-		passes := &refused{turns: newTurns(workers, n.notify, never), tries: map[types.NamespacedName]int{}}
+		passes := &refused{turns: newTurns(workers, n.notifyFirst, never), tries: map[types.NamespacedName]int{}}
 		looping, err := controller.NewUnmanaged("refused", controller.Options{
 			Reconciler: passes, MaxConcurrentReconciles: workers, RateLimiter: newBackoff(passes.turns.isWaiting),
 			LogConstructor: func(*ctrl.Request) logr.Logger { return logr.Discard() },
@@ -149,7 +149,7 @@ func TestCrowded(t *testing.T) {
 
 func first(request ctrl.Request, _ bool) ctrl.Request { return request }
 
-// An Application without news comes after those with news. Notifications before the queue
+// An Application without news comes after those with news, and one that has waited for a turn before them. Notifications before the queue
 // exists are dropped.
 func TestNotifyAll(t *testing.T) {
 	var n notifications
@@ -160,7 +160,8 @@ func TestNotifyAll(t *testing.T) {
 	kit.Must(t, n.start(t.Context(), queue))
 	n.notifyAll([]types.NamespacedName{appName})
 	n.notify(otherName)
-	for _, want := range []string{otherName.Name, appName.Name} {
+	n.notifyFirst(numbered(1))
+	for _, want := range []string{"1", otherName.Name, appName.Name} {
 		if got, _ := queue.Get(); got.Name != want {
 			t.Errorf("in the queue: %v, want %s", got, want)
 		}

@@ -8,8 +8,8 @@ import (
 
 // turns limits the Applications of which a new spec, or the deletion, is carried out at the same time, to
 // half of the workers. Such a pass writes many objects, and the other half is free for repairs. Applications
-// beyond the limit wait in order, and occupy no worker. After the start of the agent there is no limit until all
-// Applications had a pass: before, it knows of no drift.
+// beyond the limit wait in order, and occupy no worker. After the start of the agent there is no limit until the
+// queue was empty once: before, the agent knows of few drifts.
 type turns struct {
 	most    int
 	wake    func(types.NamespacedName)
@@ -20,7 +20,7 @@ type turns struct {
 	busy, woken map[types.NamespacedName]bool
 	// declined have a pass that got no turn, and has not ended.
 	declined map[types.NamespacedName]bool
-	// queue is those that wait, in order. It may also name some that no longer wait.
+	// queue is those that wait, in order, and waiting are the same.
 	queue   []types.NamespacedName
 	waiting map[types.NamespacedName]bool
 }
@@ -52,13 +52,13 @@ func (t *turns) take(name types.NamespacedName) bool {
 	}
 	t.busy[name] = true
 	delete(t.woken, name)
-	delete(t.waiting, name)
 	return true
 }
 
 // end is called after each pass, with a turn or without, and wakes the next Applications. One that was
 // woken counts until its next pass ends, whether or not it still needs the turn.
 func (t *turns) end(name types.NamespacedName) {
+	t.crowded() // it notices an empty queue only when it is asked
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, name)
@@ -69,12 +69,17 @@ func (t *turns) end(name types.NamespacedName) {
 	for len(t.queue) > 0 && len(t.busy)+len(t.woken) < t.most {
 		next := t.queue[0]
 		t.queue = t.queue[1:]
-		if t.waiting[next] {
-			delete(t.waiting, next)
-			t.woken[next] = true
-			t.wake(next)
-		}
+		delete(t.waiting, next)
+		t.woken[next] = true
+		t.wake(next)
 	}
+}
+
+// count returns how many Applications wait for a turn.
+func (t *turns) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue)
 }
 
 // isWaiting reports that an Application waits for a turn, or was woken and has not begun its pass.

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,7 @@ func TestTurnsInAPass(t *testing.T) {
 	turns.take(numbered(1))
 	check.Equal(t, "the second has a turn", false, turns.take(numbered(2)))
 	check.Equal(t, "the second waits", true, turns.isWaiting(numbered(2)))
+	check.Equal(t, "they wait", 1, turns.count())
 	turns.end(numbered(1))
 	turns.end(numbered(2))
 	check.Equal(t, "woken", 1, woken)
@@ -71,8 +73,10 @@ func TestTurnsOfFewWorkers(t *testing.T) {
 // There is no limit until all Applications had their first pass, and afterwards it counts only those that
 // began then.
 func TestTurnsAfterTheStart(t *testing.T) {
-	isCrowded := true
-	turns := newTurns(4, nil, func() bool { return isCrowded })
+	isCrowded, asked := true, 0
+	turns := newTurns(4, nil, func() bool { asked++; return isCrowded })
+	turns.end(numbered(0))
+	check.Equal(t, "times that the end of a pass looks at the queue", 1, asked)
 	for n := range 10 {
 		check.Equal(t, fmt.Sprintf("%d has a turn", n), true, turns.take(numbered(n)))
 	}
@@ -82,22 +86,26 @@ func TestTurnsAfterTheStart(t *testing.T) {
 	}
 }
 
-// simulation is a queue with workers, whose passes begin and end in any order.
+// simulation is a queue with workers, whose passes ask for their turns and end in any order.
 type simulation struct {
 	*turns
 
 	random  *rand.Rand
 	workers int
 	queue   []types.NamespacedName
-	// needs are the Applications that need a turn still. running have a pass, and withTurn have a turn in it.
-	needs, running, withTurn map[types.NamespacedName]bool
+	running []*run
+	// needs are the Applications that need a turn still.
+	needs map[types.NamespacedName]bool
+}
+
+// run is a pass.
+type run struct {
+	name           types.NamespacedName
+	asked, hasTurn bool
 }
 
 func newSimulation(seed uint64, applications int) *simulation {
-	s := &simulation{
-		random: rand.New(rand.NewPCG(seed, 1)),
-		needs:  map[types.NamespacedName]bool{}, running: map[types.NamespacedName]bool{}, withTurn: map[types.NamespacedName]bool{},
-	}
+	s := &simulation{random: rand.New(rand.NewPCG(seed, 1)), needs: map[types.NamespacedName]bool{}}
 	s.workers = 1 + s.random.IntN(9)
 	s.turns = newTurns(s.workers, func(name types.NamespacedName) { s.queue = append(s.queue, name) }, never)
 	for n := range applications {
@@ -114,30 +122,35 @@ func (s *simulation) begin() {
 	}
 	name := s.queue[0]
 	s.queue = s.queue[1:]
-	if s.running[name] {
+	if slices.ContainsFunc(s.running, func(r *run) bool { return r.name == name }) {
 		s.queue = append(s.queue, name)
 		return
 	}
-	s.running[name] = true
 	if s.random.IntN(10) == 0 {
 		s.needs[name] = false // it is gone
 	}
-	if s.needs[name] && s.take(name) {
-		s.withTurn[name] = true
-	}
+	s.running = append(s.running, &run{name: name})
 }
 
-// finish ends any pass.
-func (s *simulation) finish() {
-	for name := range s.running {
-		if s.withTurn[name] {
-			s.needs[name] = false
-		}
-		delete(s.running, name)
-		delete(s.withTurn, name)
-		s.end(name)
+// advance lets any pass ask for a turn, if it needs one, or end. Some with a turn fail, and are tried again.
+func (s *simulation) advance() {
+	if len(s.running) == 0 {
 		return
 	}
+	at := s.random.IntN(len(s.running))
+	r := s.running[at]
+	if !r.asked {
+		r.asked = true
+		r.hasTurn = s.needs[r.name] && s.take(r.name)
+		return
+	}
+	if fails := s.random.IntN(4) == 0; r.hasTurn && fails {
+		s.queue = append(s.queue, r.name)
+	} else if r.hasTurn {
+		s.needs[r.name] = false
+	}
+	s.running = slices.Delete(s.running, at, at+1)
+	s.end(r.name)
 }
 
 // In any order of passes, no more have a turn than may, and each Application that needs a turn gets it.
@@ -149,16 +162,16 @@ func TestTurnsForgetNobody(t *testing.T) {
 			if steps < 500 && s.random.IntN(30) == 0 {
 				s.queue = append(s.queue, numbered(s.random.IntN(applications))) // an event
 			}
-			if s.random.IntN(2) == 0 {
+			if s.random.IntN(3) == 0 {
 				s.begin()
 			} else {
-				s.finish()
+				s.advance()
 			}
-			if len(s.withTurn) > max(1, s.workers/2) {
-				t.Fatalf("seed %d: %d have a turn, with %d workers", seed, len(s.withTurn), s.workers)
+			if have := len(s.busy); have > max(1, s.workers/2) {
+				t.Fatalf("seed %d: %d have a turn, with %d workers", seed, have, s.workers)
 			}
 		}
-		check.Equal(t, fmt.Sprintf("seed %d: in the queue", seed), 0, len(s.queue))
+		check.Equal(t, fmt.Sprintf("seed %d: in the queue and running", seed), 0, len(s.queue)+len(s.running))
 		for name, waits := range s.needs {
 			if waits {
 				t.Fatalf("seed %d: %s was forgotten", seed, name)

@@ -125,6 +125,28 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// The Lease of a shard is deleted while its holder reaches neither server. The spare replica takes the Lease, and acts when
+// the holder certainly no longer does. For the first shard, the Lease on the hub counts, too.
+func TestDeletedLeaseOfAShard(t *testing.T) {
+	for _, shard := range []int{1, 2} {
+		inBubble(t, fmt.Sprint(shard), func(t *testing.T) {
+			w := newWorld()
+			agents := w.startAll(t, "a", 4, 3)
+			sleep(time.Minute)
+			checkAll(t, agents, 3)
+			lease := application.ShardLease(cluster, shard)
+			left := w.target.holder(t, lease)
+			w.cut(left)
+			w.target.remove(lease)
+			for end := time.Now().Add(2*DefaultDuration + 2*DefaultRetryPeriod); time.Now().Before(end); sleep(100 * time.Millisecond) {
+				shares(t, agents, namespaces)
+			}
+			delete(agents, left)
+			checkAll(t, agents, 3)
+		})
+	}
+}
+
 // The Leases say by how many the Applications are divided, as long as they are. An agent that never was divided has one
 // Lease, without a mark.
 func TestMarksOfShards(t *testing.T) {

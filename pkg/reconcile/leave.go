@@ -20,6 +20,7 @@ type departure struct {
 	residence residence
 	remover   remover
 	shutdown  shutdown
+	mayBegin  func() bool
 }
 
 // delete removes the inventory of a deleted Application, the last created object first. When all
@@ -62,6 +63,9 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	case app.Wishes.Mode != application.Enforce:
 		return ctrl.Result{}, nil
 	case !app.HandedOver() && !isToShutDown(app):
+		return ctrl.Result{}, nil
+	}
+	if !d.mayBegin() {
 		return ctrl.Result{}, nil
 	}
 	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {

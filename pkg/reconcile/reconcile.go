@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,14 +66,18 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
 	p := newPass(published, stored, known, r.ClusterName)
-	if p.spec != p.app.Status.ObservedSpec && !r.mayBegin(name) {
+	if !isCarriedOut(p) && !r.mayBegin(name) {
 		return ctrl.Result{}, nil
 	}
 	return r.ensure(ctx, p)
 }
 
-func (r *Reconciler) mayBegin(name types.NamespacedName) bool {
-	return r.MayBegin == nil || r.MayBegin(name)
+// isCarriedOut reports that the status is about this spec, and that all objects match it as far as possible. What
+// remains for the pass is drift.
+func isCarriedOut(p *pass) bool {
+	return p.spec == p.app.Status.ObservedSpec && !slices.ContainsFunc(p.app.Status.Objects, func(object application.ObjectStatus) bool {
+		return !status.WasCarriedOut(object.Reason)
+	})
 }
 
 // reportRestraint reports that a user has begun or ended to hold the Application back since the last

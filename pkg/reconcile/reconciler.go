@@ -49,8 +49,8 @@ type Reconciler struct {
 	// Slots bounds the objects that all passes together write at the same time, beyond one for each
 	// pass. If nil, each pass writes one object after the other.
 	Slots *semaphore.Weighted
-	// MayBegin reports whether a pass may carry out a spec that the status does not report yet, or a
-	// deletion. If not, the pass ends, and the caller of Reconcile calls it again later. If nil, every
+	// MayBegin reports whether a pass may carry out a new spec, or remove the objects of an
+	// Application. A spec is new until the status reports that it is carried out. If not, the pass ends, and the caller of Reconcile calls it again later. If nil, every
 	// pass may.
 	MayBegin func(types.NamespacedName) bool
 	// Report receives every action. Passes call it concurrently.
@@ -124,7 +124,12 @@ func (r *Reconciler) departure(stored *application.Application, known *memory) d
 		app: app, memory: known, hub: r.hub(), residence: r.residence(),
 		remover:  remover{app, r.actorFor(app), r.Kinds, r.Report, r.Now},
 		shutdown: r.shutdown(app, known),
+		mayBegin: func() bool { return r.mayBegin(app.NamespacedName) },
 	}
+}
+
+func (r *Reconciler) mayBegin(name types.NamespacedName) bool {
+	return r.MayBegin == nil || r.MayBegin(name)
 }
 
 // shutdown returns the shutdown of a working copy. known is nil for a caller outside the loop.

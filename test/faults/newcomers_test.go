@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,40 +11,78 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The API server does not answer the writes of many new Applications. They occupy half of the agent's
-// eight workers, and an older Application is repaired meanwhile. Then all of them are carried out.
+// The API server does not answer the writes of many new Applications, or refuses them after a second each time.
+// They occupy half of the agent's eight workers, and an older Application is repaired meanwhile. Then all of them are
+// carried out.
 func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
-	kit.Long(t, "it waits for workers that never come")
-	t.Parallel()
-	l := newLane(t, "newcomers")
-	old := l.newApps(1)
-	kit.Must(t, creates("configmap one")(t.Context(), old[0]))
-	kit.Must(t, l.await(t.Context(), standing(old)))
+	for name, test := range map[string]struct {
+		hold func(answered chan struct{})
+		// fault lets the API server answer after a call of hold.
+		fault func(hold func()) *proxy.Fault
+	}{
+		"unanswered": {
+			func(answered chan struct{}) { <-answered },
+			func(hold func()) *proxy.Fault { return &proxy.Fault{Before: hold} },
+		},
+		"refused": {
+			func(answered chan struct{}) {
+				select {
+				case <-answered:
+				case <-time.After(time.Second):
+				}
+			},
+			func(hold func()) *proxy.Fault {
+				return &proxy.Fault{Do: hold, Answer: http.StatusInternalServerError}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kit.Long(t, "it waits for workers that never come")
+			t.Parallel()
+			l := newLane(t, "newcomers-"+name)
+			old := l.newApps(1)
+			kit.Must(t, creates("configmap one")(t.Context(), old[0]))
+			kit.Must(t, l.await(t.Context(), standing(old)))
 
-	var held atomic.Int64
-	answered := make(chan struct{})
-	l.intercept(func(call proxy.Call) *proxy.Fault {
-		if call.Verb != "create" || call.Resource != "services" {
-			return nil
-		}
-		return &proxy.Fault{Before: func() {
-			held.Add(1)
-			<-answered
-		}}
-	})
-	newcomers := l.newApps(12)
-	err := each(newcomers, func(a *app) error { return creates("service 80")(t.Context(), a) })
-	if err == nil {
-		err = sleep(t.Context(), 3*time.Second) // for all workers to take one, if they do
+			var held, most atomic.Int64
+			answered := make(chan struct{})
+			hold := func() {
+				for now := held.Add(1); now > most.Load(); {
+					most.Store(now)
+				}
+				test.hold(answered)
+				held.Add(-1)
+			}
+			l.intercept(func(call proxy.Call) *proxy.Fault {
+				if call.Verb != "create" || call.Resource != "services" || isClosed(answered) {
+					return nil
+				}
+				return test.fault(hold)
+			})
+			newcomers := l.newApps(12)
+			err := each(newcomers, func(a *app) error { return creates("service 80")(t.Context(), a) })
+			if err == nil {
+				err = sleep(t.Context(), 8*time.Second) // for all workers to take one, if they do
+			}
+			if err == nil {
+				err = drifts("configmap theirs")(t.Context(), old[0])
+			}
+			if err == nil {
+				err = eventually(t.Context(), standing(old))
+			}
+			check.Equal(t, "writes of new Applications at the same time", 4, most.Load())
+			close(answered)
+			kit.Must(t, err)
+			kit.Must(t, eventually(t.Context(), standing(newcomers)))
+		})
 	}
-	if err == nil {
-		err = drifts("configmap theirs")(t.Context(), old[0])
+}
+
+func isClosed(channel chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
 	}
-	if err == nil {
-		err = eventually(t.Context(), standing(old))
-	}
-	check.Equal(t, "writes of new Applications meanwhile", 4, held.Load())
-	close(answered)
-	kit.Must(t, err)
-	kit.Must(t, eventually(t.Context(), standing(newcomers)))
 }

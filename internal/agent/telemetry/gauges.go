@@ -15,6 +15,8 @@ type Gauges struct {
 	Applications func() map[application.State]int
 	Stats        func() []observer.Stat
 	Contended    func() int
+	// Waiting counts the Applications that wait for a turn.
+	Waiting func() int
 	// MemoryNeeded is a part of the memory limit, 0 if there is none.
 	MemoryNeeded func() float64
 	// KindOf returns the label of a resource.
@@ -32,11 +34,13 @@ var (
 		"The part of the memory limit (GOMEMLIMIT) that the process needs.", nil, nil)
 	contendedObjects = prometheus.NewDesc("krake_contended_objects",
 		"Objects whose observed fields another client changes again and again.", nil, nil)
+	waitingApplications = prometheus.NewDesc("krake_waiting_applications",
+		"Applications with a new spec, or to be deleted, that wait until others are carried out.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *Gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, memoryNeeded, contendedObjects} {
+	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, memoryNeeded, contendedObjects, waitingApplications} {
 		descriptions <- description
 	}
 }
@@ -62,6 +66,7 @@ func (g *Gauges) Collect(found chan<- prometheus.Metric) {
 		gauge(memoryNeeded, needed)
 	}
 	gauge(contendedObjects, float64(g.Contended()))
+	gauge(waitingApplications, float64(g.Waiting()))
 }
 
 // noState counts the Applications that no agent has written to yet.

@@ -50,6 +50,7 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 			}
 		},
 		func() int { return 4 },
+		func() int { return 5 },
 		func() float64 { return 0.5 },
 		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
 	}
@@ -159,6 +160,9 @@ krake_repairs_total{kind="Deployment.apps",result="reverted"} 1
 krake_repairs_total{kind="Service",result="error"} 1
 krake_repairs_total{kind="Service",result="recreated"} 1
 krake_repairs_total{kind="Service",result="refused"} 1
+# HELP krake_waiting_applications Applications with a new spec, or to be deleted, that wait until others are carried out.
+# TYPE krake_waiting_applications gauge
+krake_waiting_applications 5
 `
 	check.Equal(t, "metrics", want, scrape(t, exposed(t, counts)))
 }
@@ -169,7 +173,7 @@ func TestMetricsLint(t *testing.T) {
 	counts.countOutcome(status.Outcome{Action: status.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
 	kit.Must(t, err)
-	if len(families) != 10 {
+	if len(families) != 11 {
 		t.Errorf("%d metrics", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
