@@ -30,8 +30,11 @@ type loop struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	defer l.turns.end(request.NamespacedName)
+	if l.turns.isWaiting(request.NamespacedName) { // it came first for its turn, and comes as others do later
+		defer func() { result.Priority = new(0) }()
+	}
 	if l.right.Wait(ctx) != nil {
 		return ctrl.Result{}, nil // the agent ends
 	}
@@ -47,5 +50,6 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: unsureFor}, nil
 	}
 	l.kinds.Forget(request.NamespacedName)
+	defer l.turns.crowded() // it notices an empty queue only when it is asked
 	return l.passes.Reconcile(ctx, request)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
@@ -100,4 +101,25 @@ func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	k.end()
 	k.during = ctx.Err()
 	return ctrl.Result{}, nil
+}
+
+// A pass that was woken for its turn came first. Later passes of the Application come as those of others, also after a
+// failure. Each pass looks whether the queue is empty.
+func TestLoopAfterATurn(t *testing.T) {
+	asked := 0
+	turns := newTurns(1, func(types.NamespacedName) {}, func() bool { asked++; return false })
+	l := &loop{granted{}, discovery.NewKinds(nil, nil, time.Now), &passed{}, turns}
+	pass := func() *int {
+		result, err := l.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+		kit.Must(t, err)
+		return result.Priority
+	}
+	check.Equal(t, "the priority after another pass", nil, pass())
+	check.Equal(t, "looks at the queue", 1, asked)
+	turns.take(otherName)
+	turns.take(appName)
+	turns.end(appName)
+	turns.end(otherName)
+	check.Equal(t, "the priority after the pass", new(0), pass())
+	check.Equal(t, "the priority after the next pass", nil, pass())
 }

@@ -58,7 +58,6 @@ func (t *turns) take(name types.NamespacedName) bool {
 // end is called after each pass, with a turn or without, and wakes the next Applications. One that was
 // woken counts until its next pass ends, whether or not it still needs the turn.
 func (t *turns) end(name types.NamespacedName) {
-	t.crowded() // it notices an empty queue only when it is asked
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, name)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,8 +13,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// An Application needs a turn for a new spec until all objects match it, and for its deletion. It does nothing until
-// it has one. Repairs, and the health of objects, need none.
+// An Application needs a turn for a new spec, as long as writes fail, and for its deletion. It does nothing until it
+// has one. Repairs, the health of objects, and what only looks need none.
 func TestMayBegin(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -34,6 +35,10 @@ func TestMayBegin(t *testing.T) {
 			delete(w.failures, "Create Deployment web")
 			w.forget()
 		}, true, []string{"Create Deployment web"}},
+		{"a new spec that is only observed", func(_ *testing.T, w *world) {
+			w.annotate(application.ModeAnnotation, application.Observe)
+			w.respec(twoObjects, "")
+		}, false, nil},
 		{"a move to another cluster", func(t *testing.T, w *world) {
 			here := w.objects
 			w.travel(t, "edge")
@@ -69,6 +74,41 @@ func TestMayBegin(t *testing.T) {
 			}
 			check.Equal(t, "asked for a turn", c.needs, asked > 0)
 			w.checkTouches(t, c.want...)
+		})
+	}
+}
+
+// A shutdown needs a turn to begin. Then it goes on without one, because its deadline would pass.
+func TestShutdownWaitsForNoTurn(t *testing.T) {
+	w, c := stopping(t)
+	c.answer = refused()
+	deleted(w)
+	may := false
+	w.MayBegin = func(types.NamespacedName) bool { return may }
+	w.mustReconcile(t)
+	check.Equal(t, "calls without a turn", 0, len(c.calls))
+	may = true
+	w.mustPass(t)
+	may = false
+	w.after(t, 2*time.Second)
+	check.Equal(t, "calls after it has begun", 2, len(c.calls))
+}
+
+// A user gives up on an Application that waits for its deletion, or for that on its former cluster. The Event says
+// which objects stay.
+func TestAbandonedWithoutATurn(t *testing.T) {
+	for name, leaves := range map[string]bool{"deleted": false, "moved and deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, oneObject, "")
+			if leaves {
+				w.travel(t, "edge")
+			}
+			deleted(w)
+			w.MayBegin = func(types.NamespacedName) bool { return false }
+			w.mustReconcile(t)
+			w.cm = nil
+			w.mustReconcile(t)
+			w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
 		})
 	}
 }

@@ -27,6 +27,9 @@ type departure struct {
 // objects are gone, the Application can go too.
 func (d departure) delete(ctx context.Context) (ctrl.Result, error) {
 	d.memory.deleted = d.app
+	if d.waits() {
+		return ctrl.Result{}, nil
+	}
 	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {
 		return result, err
 	}
@@ -65,7 +68,10 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	case !app.HandedOver() && !isToShutDown(app):
 		return ctrl.Result{}, nil
 	}
-	if !d.mayBegin() {
+	if app.Deleted {
+		d.memory.deleted = app
+	}
+	if d.waits() {
 		return ctrl.Result{}, nil
 	}
 	if waits, result, err := d.shutdown.run(ctx); waits || err != nil {
@@ -73,13 +79,17 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	}
 	remaining, failure := d.remover.removeHeld(ctx)
 	patience, _ := holdRemaining(app, remaining)
-	if app.Deleted {
-		d.memory.deleted = app
-	}
 	if err := d.hub.update(ctx, app, d.memory); err != nil || failure != nil || !app.Finalized {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
 	return ctrl.Result{RequeueAfter: patience}, nil
+}
+
+// waits reports that the removal of the objects cannot begin now. A shutdown that has begun goes on: its deadline
+// would pass.
+func (d departure) waits() bool {
+	record := d.app.Hooks.Shutdown
+	return (record == nil || record.State != application.StateWaiting) && !d.mayBegin()
 }
 
 // isMovedHere reports whether the Application was moved to this same target under another name.

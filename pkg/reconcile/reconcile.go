@@ -55,8 +55,6 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		r.Observers.Stop(name)
 		r.memories.forget(name)
 		return ctrl.Result{}, nil
-	case stored.Deleted && !r.mayBegin(name):
-		return ctrl.Result{}, nil
 	case stored.Deleted:
 		r.Observers.Stop(name)
 		return r.departure(stored, known).delete(ctx)
@@ -66,17 +64,20 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
 	}
 	p := newPass(published, stored, known, r.ClusterName)
-	if !isCarriedOut(p) && !r.mayBegin(name) {
+	if needsTurn(p) && !r.mayBegin(name) {
 		return ctrl.Result{}, nil
 	}
 	return r.ensure(ctx, p)
 }
 
-// isCarriedOut reports that the status is about this spec, and that all objects match it as far as possible. What
-// remains for the pass is drift.
-func isCarriedOut(p *pass) bool {
-	return p.spec == p.app.Status.ObservedSpec && !slices.ContainsFunc(p.app.Status.Objects, func(object application.ObjectStatus) bool {
-		return !status.WasCarriedOut(object.Reason)
+// needsTurn reports that a pass may write more than repairs: the status is not about this spec, or writes have
+// failed. Those may fail again, and after a long time.
+func needsTurn(p *pass) bool {
+	if p.app.Wishes.Mode != application.Enforce {
+		return false
+	}
+	return p.spec != p.app.Status.ObservedSpec || slices.ContainsFunc(p.app.Status.Objects, func(object application.ObjectStatus) bool {
+		return object.Reason == status.Error || object.Reason == status.Unreachable
 	})
 }
 

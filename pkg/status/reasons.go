@@ -144,9 +144,6 @@ func IsFailure(name string) bool {
 // WasCarriedOut reports whether an object with this reason, or none, matches the spec as far as
 // possible.
 func WasCarriedOut(name string) bool {
-	if name == "" {
-		return true
-	}
 	reason, _ := Of(name)
-	return reason.CarriedOut
+	return name == "" || reason.CarriedOut
 }
