@@ -80,7 +80,7 @@ func TestBackoffWithTurns(t *testing.T) {
 		var n notifications
 		passes := &refused{turns: newTurns(workers, n.notifyFirst, never), tries: map[types.NamespacedName]int{}}
 		looping, err := controller.NewUnmanaged("refused", controller.Options{
-			Reconciler: passes, MaxConcurrentReconciles: workers, RateLimiter: newBackoff(passes.turns.isWaiting),
+			Reconciler: passes, MaxConcurrentReconciles: workers, RateLimiter: newBackoff(passes.turns.isWaiting), SkipNameValidation: new(true),
 			LogConstructor: func(*ctrl.Request) logr.Logger { return logr.Discard() },
 		})
 		kit.Must(t, err)
