@@ -149,8 +149,8 @@ func TestCrowded(t *testing.T) {
 
 func first(request ctrl.Request, _ bool) ctrl.Request { return request }
 
-// An Application without news comes after those with news, and one that has waited for a turn before them. Notifications before the queue
-// exists are dropped.
+// An Application without news comes after those with news, and one that has waited for a turn before them.
+// Notifications before the queue exists are dropped.
 func TestNotifyAll(t *testing.T) {
 	var n notifications
 	n.notify(appName)

@@ -50,8 +50,8 @@ type Reconciler struct {
 	// pass. If nil, each pass writes one object after the other.
 	Slots *semaphore.Weighted
 	// MayBegin reports whether a pass may carry out a new spec, or remove the objects of an
-	// Application. A spec is new until the status reports it, without failed writes. If not, the pass ends, and the caller of Reconcile calls it again later. If nil, every
-	// pass may.
+	// Application. A spec is new until the status reports it, without failed writes. If not, the pass
+	// ends, and the caller of Reconcile calls it again later. If nil, every pass may.
 	MayBegin func(types.NamespacedName) bool
 	// Report receives every action. Passes call it concurrently.
 	Report func(*application.Application, status.Outcome)

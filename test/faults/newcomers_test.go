@@ -16,21 +16,16 @@ import (
 // carried out.
 func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
 	for name, test := range map[string]struct {
-		hold func(answered chan struct{})
+		patience time.Duration
 		// fault lets the API server answer after a call of hold.
 		fault func(hold func()) *proxy.Fault
 	}{
 		"unanswered": {
-			func(answered chan struct{}) { <-answered },
+			time.Hour,
 			func(hold func()) *proxy.Fault { return &proxy.Fault{Before: hold} },
 		},
 		"refused": {
-			func(answered chan struct{}) {
-				select {
-				case <-answered:
-				case <-time.After(time.Second):
-				}
-			},
+			time.Second,
 			func(hold func()) *proxy.Fault {
 				return &proxy.Fault{Do: hold, Answer: http.StatusInternalServerError}
 			},
@@ -47,11 +42,16 @@ func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
 			var held, most atomic.Int64
 			answered := make(chan struct{})
 			hold := func() {
-				for now := held.Add(1); now > most.Load(); {
-					most.Store(now)
+				now := held.Add(1)
+				defer held.Add(-1)
+				seen := most.Load()
+				for now > seen && !most.CompareAndSwap(seen, now) {
+					seen = most.Load()
 				}
-				test.hold(answered)
-				held.Add(-1)
+				select {
+				case <-answered:
+				case <-time.After(test.patience):
+				}
 			}
 			l.intercept(func(call proxy.Call) *proxy.Fault {
 				if call.Verb != "create" || call.Resource != "services" || isClosed(answered) {
