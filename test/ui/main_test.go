@@ -192,7 +192,7 @@ func (b tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	ctx, stop := context.WithTimeout(b.Context, patience)
 	defer stop()
 	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.t.Fatalf("%v; the page has\n%s", err, eval[string](b, `document.body.innerText.slice(0, 3000)`))
+		b.t.Fatalf("%v; the page has\n%s", err, eval[string](b, whole))
 	}
 }
 
@@ -206,12 +206,23 @@ func eval[T any](b tab, expression string) (value T) {
 	return value
 }
 
-// shows waits until an expression in the page is true.
+// whole is the text of a page, for a message. A page that has just begun has no body.
+const whole = `(document.body?.innerText.slice(0, 3000) ?? "nothing")`
+
+// shows waits until the page is read and an expression in it is true. While the browser leaves a page for the next, the
+// document may be empty, and an evaluation may fail: neither ends the test.
 func (b tab) shows(expression string) {
 	b.t.Helper()
+	look := `(() => { try { if (document.readyState !== "loading" && (` + expression + `)) return null } catch {} return ` + whole + ` })()`
 	kit.EventuallyWithin(b.t, patience, func() string {
-		if !eval[bool](b, "(() => { try { return Boolean("+expression+") } catch { return false } })()") {
-			return fmt.Sprintf("%s is false; the page has\n%s", expression, eval[string](b, `document.querySelector("main").innerText.slice(0, 3000)`))
+		ctx, stop := context.WithTimeout(b.Context, patience)
+		defer stop()
+		found, err := chromedp.Run(ctx, chromedp.Evaluate[*string](look))
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%s: %v", expression, err)
+		case found != nil:
+			return fmt.Sprintf("%s is false; the page has\n%s", expression, *found)
 		}
 		return ""
 	})
