@@ -107,9 +107,10 @@ func (h *hubKeeper) askTarget(ctx context.Context) (types.UID, error) {
 	return h.options.TargetUID(ctx)
 }
 
-// step is one request for the Lease, and returns when the next one is due.
+// step is one request for the Lease, and returns when the next one is due. The end of the
+// process does not cut it off, as in [targetKeeper.step].
 func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
-	request, cancel := context.WithTimeout(ctx, hubTimeout)
+	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), hubTimeout)
 	defer cancel()
 	granted, err := h.ask(request)
 	switch {

@@ -43,8 +43,9 @@ func (h *hostile) request(ctx context.Context, _, _ string) (bool, error) {
 // Three replicas with an unreliable target and an unreliable hub, which restart when they end:
 // at most one of them may write to the target at any time.
 func TestAtMostOneMayWrite(t *testing.T) {
-	const replicas = 3
-	for seed := range uint64(10) {
+	const replicas, seeds = 3, 10
+	all := 0
+	for seed := range uint64(seeds) {
 		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld()
 			for i, s := range []*server{w.hub, w.target} {
@@ -71,10 +72,11 @@ func TestAtMostOneMayWrite(t *testing.T) {
 				}
 			}
 			t.Logf("%d processes have had the right", len(acted))
-			if len(acted) < 20 {
-				t.Error("that shows little")
-			}
+			all += len(acted)
 		})
+	}
+	if all < 20*seeds { // of one seed alone, the first process may wait long for its right
+		t.Errorf("%d processes have had the right: that shows little", all)
 	}
 }
 

@@ -140,6 +140,36 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// An agent that is asked to end leaves no Lease behind, whatever request is under way.
+func TestEndDuringARequest(t *testing.T) {
+	const answer, step, all = 50 * time.Millisecond, 10 * time.Millisecond, time.Second
+	acted := 0
+	for after := step / 2; after < all; after += step {
+		inBubble(t, "after "+after.String(), func(t *testing.T) {
+			w := newWorld()
+			former := w.start(t, "former")
+			former.awaitActing(t, 0)
+			if err := former.end(); err != nil {
+				t.Error(err)
+			}
+			w.hub.slowed(answer)
+			w.target.slowed(answer)
+			first := w.start(t, "first")
+			sleep(after)
+			if first.stands() == "acts" {
+				acted++
+			}
+			if err := first.end(); err != nil {
+				t.Error(err)
+			}
+			w.start(t, "second").awaitActing(t, time.Second)
+		})
+	}
+	if count := int(all / step); acted == 0 || acted == count {
+		t.Errorf("%d of %d agents acted before their end: this shows nothing", acted, count)
+	}
+}
+
 // Without a Lease on the target, the one on the hub is still required.
 func TestWithoutElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,6 +98,9 @@ func (c client) request(ctx context.Context, verb string, do func() (*coordinati
 	if err != nil && !answerOnly {
 		return nil, err
 	}
+	if slow := slow(0); errors.As(err, &slow) {
+		return slow.serve(ctx, do)
+	}
 	found, failure := do()
 	if stop := stopped(nil); errors.As(err, &stop) {
 		stop()
@@ -111,6 +114,26 @@ func (c client) request(ctx context.Context, verb string, do func() (*coordinati
 type stopped func()
 
 func (stopped) Error() string { return "stopped" }
+
+// slow is no failure: the server carries the request out after this time, even if the client no longer waits.
+type slow time.Duration
+
+func (slow) Error() string { return "slow" }
+
+func (s slow) serve(ctx context.Context, do func() (*coordinationv1.Lease, error)) (found *coordinationv1.Lease, err error) {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		pass(time.Duration(s))
+		found, err = do()
+	}()
+	select {
+	case <-answered:
+		return found, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 func (s *server) get(namespace, name string) (*coordinationv1.Lease, error) {
 	s.mu.Lock()
@@ -230,7 +253,7 @@ func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (
 	s.weather = w
 }
 
-// down refuses all requests. swallowing never answers them. clear answers them.
+// down refuses all requests. swallowing never answers them. slowed answers them late. clear answers them.
 func (s *server) down() {
 	s.setWeather(func(context.Context, string, string) (bool, error) { return false, errRefused })
 }
@@ -240,6 +263,10 @@ func (s *server) swallowing() {
 		<-ctx.Done()
 		return false, ctx.Err()
 	})
+}
+
+func (s *server) slowed(d time.Duration) {
+	s.setWeather(func(context.Context, string, string) (bool, error) { return true, slow(d) })
 }
 
 // cut drops all requests of one agent, as if it was killed.
