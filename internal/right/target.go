@@ -59,7 +59,7 @@ func (t *targetKeeper) keep(ctx context.Context) error {
 
 // step sends one request for the Lease. The time limit leaves room for two before the
 // renewal is overdue, even if the target answers neither. The end of the process does not
-// cut the request off: the server might carry it out later, and nobody would release the
+// cut the request off: the server might carry it out later, and no process would release the
 // Lease.
 func (t *targetKeeper) step(ctx context.Context) error {
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), (t.options.RenewDeadline-t.options.RetryPeriod)/failuresOfTarget)
