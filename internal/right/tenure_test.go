@@ -147,11 +147,6 @@ func TestEndDuringARequest(t *testing.T) {
 	for after := step / 2; after < all; after += step {
 		inBubble(t, "after "+after.String(), func(t *testing.T) {
 			w := newWorld()
-			former := w.start(t, "former")
-			former.awaitActing(t, 0)
-			if err := former.end(); err != nil {
-				t.Error(err)
-			}
 			w.hub.slowed(answer)
 			w.target.slowed(answer)
 			first := w.start(t, "first")
