@@ -120,7 +120,9 @@ type slow time.Duration
 
 func (slow) Error() string { return "slow" }
 
-func (s slow) serve(ctx context.Context, do func() (*coordinationv1.Lease, error)) (found *coordinationv1.Lease, err error) {
+func (s slow) serve(ctx context.Context, do func() (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	var found *coordinationv1.Lease
+	var err error
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
