@@ -142,7 +142,7 @@ func TestReplicas(t *testing.T) {
 
 // An agent that is asked to end leaves no Lease behind, whatever request is under way.
 func TestEndDuringARequest(t *testing.T) {
-	const answer, step, all = 50 * time.Millisecond, 10 * time.Millisecond, time.Second
+	const answer, step, all = 50 * time.Millisecond, 10 * time.Millisecond, 400 * time.Millisecond
 	acted := 0
 	for after := step / 2; after < all; after += step {
 		inBubble(t, "after "+after.String(), func(t *testing.T) {
@@ -156,6 +156,13 @@ func TestEndDuringARequest(t *testing.T) {
 			}
 			if err := first.end(); err != nil {
 				t.Error(err)
+			}
+			sleep(2 * answer) // what was cut off is carried out
+			for name, server := range map[string]*server{targetLease: w.target, hubLease: w.hub} {
+				lease, err := server.get(application.AgentsNamespace, name)
+				if err == nil && *lease.Spec.HolderIdentity != "" {
+					t.Errorf("%s is held by %q", name, *lease.Spec.HolderIdentity)
+				}
 			}
 			w.start(t, "second").awaitActing(t, time.Second)
 		})

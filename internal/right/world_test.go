@@ -255,7 +255,7 @@ func (s *server) setWeather(w func(ctx context.Context, identity, verb string) (
 	s.weather = w
 }
 
-// down refuses all requests. swallowing never answers them. slowed answers them late. clear answers them.
+// down refuses all requests. swallowing never answers them. slowed carries out writes late. clear answers them.
 func (s *server) down() {
 	s.setWeather(func(context.Context, string, string) (bool, error) { return false, errRefused })
 }
@@ -268,7 +268,12 @@ func (s *server) swallowing() {
 }
 
 func (s *server) slowed(d time.Duration) {
-	s.setWeather(func(context.Context, string, string) (bool, error) { return true, slow(d) })
+	s.setWeather(func(_ context.Context, _, verb string) (bool, error) {
+		if verb == "get" {
+			return false, nil
+		}
+		return true, slow(d)
+	})
 }
 
 // cut drops all requests of one agent, as if it was killed.

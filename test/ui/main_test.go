@@ -197,13 +197,18 @@ func (b tab) do(actions ...chromedp.Action[chromedp.Void]) {
 }
 
 // eval evaluates an expression in the page.
-func eval[T any](b tab, expression string) (value T) {
+func eval[T any](b tab, expression string) T {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.Context, patience)
-	defer stop()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	value, err := evaluate[T](b, expression)
 	kit.Must(b.t, err)
 	return value
+}
+
+// evaluate is eval for a page that may be left meanwhile.
+func evaluate[T any](b tab, expression string) (T, error) {
+	ctx, stop := context.WithTimeout(b.Context, patience)
+	defer stop()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 }
 
 // whole is the text of a page, for a message. A page that has just begun has no body.
@@ -215,9 +220,7 @@ func (b tab) shows(expression string) {
 	b.t.Helper()
 	look := `(() => { try { if (document.readyState !== "loading" && (` + expression + `)) return null } catch {} return ` + whole + ` })()`
 	kit.EventuallyWithin(b.t, patience, func() string {
-		ctx, stop := context.WithTimeout(b.Context, patience)
-		defer stop()
-		found, err := chromedp.Run(ctx, chromedp.Evaluate[*string](look))
+		found, err := evaluate[*string](b, look)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("%s: %v", expression, err)
