@@ -5,29 +5,36 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test verify compat proofs fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
+.PHONY: pictures demo test test-programs verify compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
 
 # The main job, live, on a real API server that is started for it.
 demo:
 	go run ./test/demo
 
-# What a commit needs: every package, without the tests that take long. At most 10 minutes
-# on 2 cores, once the test cluster is built.
-test: cluster
-	go vet ./...
-	go run ./test/gate commit --results bin/commit.tsv
+# The test runner comes from the module in tools/. The packages share one control plane and the programs of the
+# product; suites, which take longest, start first.
+test-programs: cluster
+	cd tools && go build -o ../bin/gotestsum gotest.tools/gotestsum
+	go build -o bin/programs/ ./cmd/...
 
-# Everything else: new inputs for what reads those of others, the images, Argo CD's and Flux's
-# view of Applications, the page of kubectl krake ui in a browser, a sample of planted bugs, and the tests that make test skips or shortens. At most 30 minutes on 2 cores.
-verify: cluster fuzz
-	go -C images vet ./...
-	go -C images test -timeout 30m -count=1 ./...
-	go -C test/gitops vet ./...
-	go -C test/gitops test -timeout 10m -count=1 ./...
-	go -C test/ui vet ./...
-	go -C test/ui test -timeout 10m -count=1 ./...
+GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+GOTEST    = -count=1 -vet=off -timeout 30m -p 3 $(TESTFLAGS) ./test/... ./...
+
+# What a commit needs: every package, without the tests that take long. At most 9 minutes
+# on 2 cores, once the test cluster is built. The tests that are left to make verify are skipped, but not listed.
+test: test-programs
+	go vet ./...
+	$(GOTESTSUM) --hide-summary skipped --junitfile bin/test.xml -- -short $(GOTEST)
+
+# Everything: what make test runs, without -short, and before it new inputs for what reads those of others, the
+# images, Argo CD's and Flux's view of Applications, the page of kubectl krake ui in a browser, the measuring programs, and a sample of planted bugs.
+verify: test-programs fuzz
+	go vet ./...
+	for module in images test/gitops test/ui test/bench; do \
+		go -C $$module vet ./... && go -C $$module test -timeout 30m -count=1 ./... || exit 1; \
+	done
 	go run ./test/mutants --sample 12
-	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go run ./test/gate verify --results bin/verify.tsv --show bin/faults.md
+	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
 # makes a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
@@ -73,9 +80,8 @@ bench: cluster
 cluster:
 	go run ./test/cluster/run --build-only
 
-# The linter comes from a module of its own, and takes minutes to build, the first time. That
-# of the workflows needs another version of a library than it does. The last command checks
-# the words and the length of sentences.
+# The linter comes from a module of its own, and takes minutes to build, the first time.
+# actionlint needs a different version of a shared dependency.
 lint:
 	cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
@@ -84,7 +90,6 @@ lint:
 	cd test/gitops && ../../bin/golangci-lint run ./...
 	cd test/ui && ../../bin/golangci-lint run ./...
 	cd test/bench && ../../bin/golangci-lint run ./...
-	go run ./test/prose
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
@@ -120,11 +125,6 @@ pictures: cluster
 	rm -rf bin/pictures && mkdir -p bin/pictures
 	KRAKE_BROWSER_REQUIRED=yes KRAKE_PICTURES=$(CURDIR)/bin/pictures go -C test/ui test -count=1 -run '^TestPictures$$' ./...
 	for name in overview application lens; do cp bin/pictures/$$name-light-wide.png docs/ui/$$name.png; done
-
-# docs/proofs.md, from the comments of the tests.
-proofs:
-	go run ./test/gate proofs > docs/proofs.md.new
-	mv docs/proofs.md.new docs/proofs.md
 
 # docs/reference.md, from the code.
 reference:

@@ -153,19 +153,9 @@ func (i *Installation) build(ctx context.Context) error {
 	return i.compile(ctx, agent, i.options.AgentProgram)
 }
 
-// programsVariable names a folder with the commands of this checkout, already built.
+// programsVariable names a folder with the commands of this checkout, already built: make
+// builds them once for all suites.
 const programsVariable = "KRAKE_TEST_PROGRAMS"
-
-// BuildPrograms builds the commands of this checkout into a folder. It returns the
-// environment with which installations use them instead of building them.
-func BuildPrograms(ctx context.Context, folder string, log io.Writer) (variable string, err error) {
-	root, err := moduleRoot(ctx)
-	if err != nil {
-		return "", err
-	}
-	i := &Installation{root: root, log: log}
-	return programsVariable + "=" + folder, i.compile(ctx, folder+string(filepath.Separator), commands)
-}
 
 // commands selects the packages of the commands.
 const commands = "./cmd/..."

@@ -6,7 +6,8 @@
 //
 //	go run ./test/cluster/run -- kubectl get namespaces
 //
-// It ends with the command's exit code (which go run turns into 1). With --build-only
+// It ends with the command's exit code (which go run turns into 1). With --share, the command
+// runs tests, and the packages that need only an API server share this cluster. With --build-only
 // it builds what a cluster needs, which takes minutes the first time, and starts
 // nothing.
 package main
