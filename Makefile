@@ -69,7 +69,7 @@ faults: cluster
 		-run 'TestLostEventsAreFoundByTheResync$$|TestKilledAgentLeavesNothingOver|TestAnswersThatNeverComeCostNothing|TestFaultsAtUnnumberedCallsLeaveNothingOver|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestTwoAPIServersBehindOneAddress|TestClocksOfAgentAndWebhookJump|TestTheClockOfTheAPIServerJumps|TestNeighbours|TestSoak' ./test/faults; \
 	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
 
-# Drift under load, beside others (docs/load.md): some hours, or minutes with ARGS=--quick.
+# Drift under load, beside others (docs/speed.md): some hours, or minutes with ARGS=--quick.
 # What test/bench has beside it, the comparison of engines, is go -C test/bench test -bench .
 bench: cluster
 	go -C test/bench build -o ../../bin/load ./load

@@ -12,7 +12,7 @@ import (
 )
 
 // history is a client for Leases. It notices when the API server has an older version of the Lease than
-// before. Then etcd was restored, and the watches of this process report nothing (ADR 055).
+// before. Then etcd was restored, and the watches of this process report nothing (ADR 024).
 type history struct {
 	clientv1.LeasesGetter
 

@@ -24,7 +24,7 @@ var (
 	programs = slices.Concat(servers, plugin)
 )
 
-// The figures are those of docs/adr/044-small-programs.md.
+// The figures are those of docs/adr/063-less-to-carry.md.
 var unwantedTrees = []unwanted{
 	{"k8s.io/apiserver", programs, "the machinery of an API server, with cel-go, gRPC and OpenTelemetry: internal/filter reviews tokens and rights by two typed clients"},
 	{"k8s.io/component-base", programs, "the metrics, traces and feature gates of Kubernetes' own servers"},

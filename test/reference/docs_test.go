@@ -244,8 +244,8 @@ func TestSizing(t *testing.T) {
 		want := fmt.Sprintf("| `manifests/%s` | %s | %s | %s | %s |", file,
 			container.Resources.Requests.Cpu(), container.Resources.Requests.Memory(),
 			container.Resources.Limits.Cpu(), container.Resources.Limits.Memory())
-		if !strings.Contains(read(t, "docs/sizing.md"), want) {
-			t.Errorf("docs/sizing.md does not have what is shipped: %s", want)
+		if !strings.Contains(read(t, "docs/scale.md"), want) {
+			t.Errorf("docs/scale.md does not have what is shipped: %s", want)
 		}
 	}
 }

@@ -3,11 +3,11 @@
 //
 //	make bench
 //	make bench ARGS="--quick"
-//	make bench ARGS="--scenarios drift,storm --sizes 100,1000 --rounds 5 --json load.json --plots docs/load"
+//	make bench ARGS="--scenarios drift,storm --sizes 100,1000 --rounds 5 --json load.json --plots bin/plots"
 //
 // The bench treats each program as a black box: it changes a field as another field manager, and watches
 // until the field is restored. It counts requests in the API server's audit log, and reads CPU and memory
-// from the kernel. docs/load.md describes the measurements, and which ratios count.
+// from the kernel. docs/speed.md describes the measurements, and which ratios count.
 package main
 
 import (
