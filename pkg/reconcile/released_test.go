@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -34,40 +33,16 @@ func TestReleased(t *testing.T) {
 		{"what somebody has changed meanwhile stays", func(t *testing.T, w *world) {
 			w.somebody(t, "somebody", "Deployment web", false, "spec", "template", "spec", "hostNetwork")
 		}, []string{"Patch Deployment web remove /spec/template/spec/containers/0/securityContext"}},
-		{"what somebody has removed is gone", func(_ *testing.T, w *world) {
-			unstructured.RemoveNestedField(w.objects["Deployment web"], "spec", "template", "spec", "hostNetwork")
-		}, []string{"Patch Deployment web remove /spec/template/spec/containers/0/securityContext"}},
 		{"after a pass that failed", func(t *testing.T, w *world) { w.fails(t) }, []string{release}},
-		{"after two of those", func(t *testing.T, w *world) {
-			w.fails(t)
-			w.fails(t)
-		}, []string{release}},
 		{"after a pass that failed, by another agent", func(t *testing.T, w *world) {
 			w.fails(t)
 			w.restart()
-		}, []string{release}},
-		{"by another agent", func(_ *testing.T, w *world) { w.restart() }, []string{release}},
-		{"after a pass in which the target did not answer", func(t *testing.T, w *world) {
-			w.admit = func(_, _ map[string]any) error { return apierrors.NewServiceUnavailable("not now") }
-			w.forget()
-			w.mustFail(t)
-			w.admit = func(_, _ map[string]any) error { return nil }
 		}, []string{release}},
 		{"after a hold", func(t *testing.T, w *world) {
 			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
 			w.checkPass(t)
 			w.restart()
 			w.now = noon.Add(time.Minute)
-		}, []string{release}},
-		{"after the object was not looked at for a while", func(t *testing.T, w *world) {
-			w.annotate(application.ModeAnnotation, application.Suspend)
-			w.mustPass(t)
-			delete(w.cm.Annotations, application.ModeAnnotation)
-		}, []string{release}},
-		{"after the Application was refused for a while, though its spec was not", func(t *testing.T, w *world) {
-			w.Namespaces.Allowed = []string{"another"}
-			w.mustPass(t)
-			w.Namespaces.Allowed = nil
 		}, []string{release}},
 		{"after it was observed for a while", func(t *testing.T, w *world) {
 			w.annotate(application.ModeAnnotation, application.Observe)
@@ -145,12 +120,6 @@ func TestReleasedLater(t *testing.T) {
 			looks(t, w)
 			w.now = noon.Add(time.Minute)
 		}},
-		{"after a hold, by another agent", func(t *testing.T, w *world) {
-			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
-			looks(t, w)
-			w.now = noon.Add(time.Minute)
-			w.restart()
-		}},
 		{"after it was observed for a while", func(t *testing.T, w *world) {
 			w.annotate(application.ModeAnnotation, application.Observe)
 			looks(t, w)
@@ -197,28 +166,4 @@ func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
 	w.stale = map[string]bool{}
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
-}
-
-// If a spec is refused in part, the remaining part is carried out. A user who withdraws such a
-// spec withdraws all of that part.
-func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
-	const refusedInPart = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: "2", free: "1", extra: {a: "1"}, list: [{p: "1", q: "1"}]}}`
-	for _, restarted := range []bool{false, true} {
-		w := running(t, song("1", "1"), "")
-		w.admit = immutable("spec", "fixed")
-		w.respec(refusedInPart, "")
-		w.stale["Song aria"] = true
-		w.mustPass(t)
-		w.checkReason(t, application.ReconciledCondition, "Invalid")
-		if restarted {
-			w.restart()
-		}
-		w.respec(song("1", "1"), "")
-		w.mustPass(t)
-		w.stale = map[string]bool{}
-		check.Equal[any](t, "spec of the object", map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"])
-		w.checkReady(t, application.StateRunning, "Ready", ready)
-		w.checkQuiet(t)
-		w.checkSilentRestart(t)
-	}
 }
