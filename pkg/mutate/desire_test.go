@@ -17,7 +17,7 @@ import (
 
 type object = map[string]any
 
-// song is the example of the reference documents.
+// song is the example of the Krake documentation, Application controller.
 func song() application.Spec {
 	return application.Spec{
 		Manifest: `apiVersion: v1

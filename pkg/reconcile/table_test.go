@@ -241,8 +241,8 @@ func TestStale(t *testing.T) {
 	w.checkReports(t)
 }
 
-// The reference's figure: values in the API server's answer to the creation are learned, and
-// desired from then on.
+// Values in the API server's answer to the creation are learned, and desired from then on
+// (Krake documentation, Application controller, step 6).
 func TestLearn(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)

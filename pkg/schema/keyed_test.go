@@ -115,7 +115,7 @@ func (k keyed) Field(string) schema.Type { return k }
 func (k keyed) Element() schema.Type     { return k }
 func (k keyed) Keys() []schema.Key       { return []schema.Key{{Name: string(k)}} }
 
-// The example of the reference: a port of the manifest, and an optional port that was learned.
+// The example of the Krake documentation, Observers: a port of the manifest, and an optional port that was learned.
 // A learned element never replaces one of the manifest, after a change by the user or a
 // deletion by another client.
 func TestLearnedElementsReplaceNobody(t *testing.T) {

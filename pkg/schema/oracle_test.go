@@ -18,16 +18,14 @@ import (
 )
 
 // oracle is an observer schema in the notation of users. Its methods compute what the engine
-// computes, a second time and from the specification alone. They work on plain documents,
-// without a parsed tree or a patch, in as many passes as needed. Where the two differ, one of
-// them has misread the specification.
+// computes, a second time and from the rules of the package documentation alone. They work on
+// plain documents, without a parsed tree or a patch, in as many passes as needed. Where the two
+// differ, one of them has misread a rule.
 //
-// "1.6.5" is rule 5 of section 1.6 of the specification. "2.12" is row 12 of the table in
-// section 2. "keys" is the contract of [schema.Schema.Align] for lists whose elements have
-// keys.
+// "(keys)" marks the rules of [schema.Schema.Align] for lists whose elements have keys.
 //
 // The identity is the only text in a valid schema: wherever a node is a string, its value is
-// known (1.2.4).
+// known.
 type oracle object
 
 // difference is a [schema.Difference] in plain values.
@@ -37,12 +35,12 @@ type difference struct {
 	Cut        []int
 }
 
-// compare returns the differences of a live object, in the order of its fields (1.6).
+// compare returns the differences of a live object, in the order of its fields.
 func (o oracle) compare(desired, live object) []difference {
 	return compareValue("", o.exempting(live), desired, live)
 }
 
-// exempting returns the schema without the namespace if the object has none (1.6.6).
+// exempting returns the schema without the namespace if the object has none.
 func (o oracle) exempting(live object) object {
 	document := runtime.DeepCopyJSON(o)
 	of, _ := live["metadata"].(object)
@@ -52,32 +50,32 @@ func (o oracle) exempting(live object) object {
 	return document
 }
 
-// project returns the observed fields of a live object (1.5).
+// project returns the observed fields of a live object.
 func (o oracle) project(desired, live object) object {
 	return projectValue(object(o), desired, live).(object)
 }
 
-// observedPart returns the observed fields of a desired object (1.7.1).
+// observedPart returns the observed fields of a desired object.
 func (o oracle) observedPart(desired object) object {
 	return partOf(object(o), desired, false).(object)
 }
 
-// reverted returns the live object after the repair (1.7.2).
+// reverted returns the live object after the repair.
 func (o oracle) reverted(desired, live object) object {
 	return revertValue(o.exempting(live), desired, live).(object)
 }
 
-// lateInitialize returns the desired object with the values learned from the live one (1.4).
+// lateInitialize returns the desired object with the values learned from the live one.
 func (o oracle) lateInitialize(desired, live object) object {
 	return learner{}.value(object(o), desired, live).(object)
 }
 
-// retain returns the new desired object with the values that the former one has learned (1.3).
+// retain returns the new desired object with the values that the former one has learned.
 func (o oracle) retain(desired, former object) object {
 	return learner{former: true}.value(object(o), desired, former).(object)
 }
 
-// A null is the same as an absent value, of whatever shape (1.6.5).
+// A null is the same as an absent value, of whatever shape.
 func isObject(value any) bool {
 	_, ok := value.(object)
 	return ok || value == nil
@@ -108,8 +106,7 @@ func at(items []any, i int) any {
 	return nil
 }
 
-// equal compares leaves deeply: the order of lists counts, the notation of a number does not
-// (1.6.5).
+// equal compares leaves deeply: the order of lists counts, the notation of a number does not.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case object:
@@ -171,7 +168,7 @@ func itemPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i)
 // and of the desired list, of which either may be shorter.
 type alignment struct {
 	elements    []any // of the schema, without the control dictionary
-	least, most int   // 0 is no upper limit (2.1)
+	least, most int   // 0 is no upper limit
 	keys        []string
 	known       bool // there is a desired list
 	want, have  []any
@@ -266,7 +263,7 @@ func (a alignment) fits(place int, item any) bool {
 }
 
 // missing returns the desired elements that are added to a list that is too short. By index
-// these are the elements beyond its end, by key those without a partner (1.7.2, keys).
+// these are the elements beyond its end, by key those without a partner (keys).
 func (a alignment) missing() []any {
 	missing := []any{}
 	for i, item := range a.want {
@@ -277,7 +274,7 @@ func (a alignment) missing() []any {
 	return missing
 }
 
-// isTooShort: all live elements count (1.6.8). By key, the minimum also requires that many
+// isTooShort: all live elements count. By key, the minimum also requires that many
 // desired elements with a partner. Elements with an observed field count first (keys).
 func (a alignment) isTooShort() bool {
 	if len(a.have) < a.least {
@@ -313,11 +310,11 @@ func (a alignment) length() int {
 	return len(a.have)
 }
 
-// isTooLong: a maximum of 0 is none (1.6.8).
+// isTooLong: a maximum of 0 is none.
 func (a alignment) isTooLong() bool { return a.most != 0 && a.length() > a.most }
 
-// cut returns the live elements that are too many. The list becomes as long as the desired one
-// (1.7.2), but never too short. By index, elements are cut off the end. By key, unassigned
+// cut returns the live elements that are too many. The list becomes as long as the desired one,
+// but never too short. By index, elements are cut off the end. By key, unassigned
 // elements go first, then those at places beyond the desired elements, each from the end
 // (keys).
 func (a alignment) cut() []int {
@@ -353,7 +350,7 @@ func (a alignment) spare() []int {
 	return append(untaken, taken...)
 }
 
-// compareValue returns the differences of one observed value (1.6.5).
+// compareValue returns the differences of one observed value.
 func compareValue(path string, node, want, have any) []difference {
 	switch node := node.(type) {
 	case string:
@@ -370,8 +367,8 @@ func compareValue(path string, node, want, have any) []difference {
 	return compareWhole(path, node, want, have)
 }
 
-// compareWhole compares leaves of any type (2.12), and values that do not have the shape of
-// the schema (1.5.4). An unknown value is to be learned.
+// compareWhole compares leaves of any type, and values that do not have the shape of
+// the schema. An unknown value is to be learned.
 func compareWhole(path string, node, want, have any) []difference {
 	switch {
 	case want == nil && have == nil, want != nil && equal(want, have):
@@ -383,7 +380,7 @@ func compareWhole(path string, node, want, have any) []difference {
 }
 
 // replacement is the value that is written where the live object has another shape. It is an
-// object with its observed fields (1.7.1), or a list with whole elements (1.7.2).
+// object with its observed fields, or a list with whole elements.
 func replacement(node, want any) any {
 	if _, ok := node.(object); ok {
 		return partOf(node, want, true)
@@ -391,8 +388,8 @@ func replacement(node, want any) any {
 	return want
 }
 
-// compareObject compares the observed fields (1.6.5). An absent object counts as empty, but
-// its fields are created together with it (1.7.2).
+// compareObject compares the observed fields. An absent object counts as empty, but
+// its fields are created together with it.
 func compareObject(path string, node object, want, have any) []difference {
 	var found []difference
 	for _, name := range sorted(node) {
@@ -409,7 +406,7 @@ func (d difference) isMendable() bool {
 	return d.Kind == "Changed" || d.Kind == "TooShort" && len(d.Want.([]any)) > 0
 }
 
-// compareList compares the observed elements that are there, then the length (1.6.7 to 1.6.9).
+// compareList compares the observed elements that are there, then the length.
 // A cut element is removed, whatever its type.
 func compareList(path string, node []any, want, have any) []difference {
 	a := align(node, want, have)
@@ -428,8 +425,8 @@ func compareList(path string, node []any, want, have any) []difference {
 	return found
 }
 
-// compareElement compares an element. An element that only the live list has is to be learned
-// (1.6.7), even if nothing in it is observed.
+// compareElement compares an element. An element that only the live list has is to be learned,
+// even if nothing in it is observed.
 func compareElement(path string, node, want, have any) []difference {
 	found := compareValue(path, node, want, have)
 	if found == nil && want == nil && have != nil {
@@ -438,8 +435,8 @@ func compareElement(path string, node, want, have any) []difference {
 	return found
 }
 
-// projectValue reduces a live value to its observed part (1.5.2). A value of another shape
-// than the schema is taken whole (1.5.4).
+// projectValue reduces a live value to its observed part. A value of another shape
+// than the schema is taken whole.
 func projectValue(node, want, have any) any {
 	if have == nil {
 		return nil
@@ -470,7 +467,7 @@ func projectObject(node, want, have object) object {
 }
 
 // projectList returns the observed elements in their places and the length, which counts all
-// elements (1.5.3). By key, an unobserved element stands for presence, and a null for absence
+// elements. By key, an unobserved element stands for presence, and a null for absence
 // (keys).
 func projectList(node []any, want, have any) []any {
 	if !isList(want) {
@@ -494,9 +491,8 @@ func projectList(node []any, want, have any) []any {
 	return append(items, object{currentLength: int64(len(a.have))})
 }
 
-// partOf restricts a desired value to its observed part, its lists to n elements (1.7.1). With
-// legal set, the value is to be created: a list that may not be absent is complete then
-// (1.7.2).
+// partOf restricts a desired value to its observed part, its lists to n elements. With
+// legal set, the value is to be created: a list that may not be absent is complete then.
 func partOf(node, want any, legal bool) any {
 	switch node := node.(type) {
 	case string:
@@ -540,7 +536,7 @@ func partOfList(a alignment, legal bool) []any {
 }
 
 // revertValue returns the live value after the repair: an observed value that is known is set,
-// everything else stays (1.7.2).
+// everything else stays.
 func revertValue(node, want, have any) any {
 	switch node := node.(type) {
 	case string:
@@ -560,7 +556,7 @@ func revertValue(node, want, have any) any {
 	return replacement(node, want)
 }
 
-// revertObject creates a missing object only if it is not empty (1.7.2).
+// revertObject creates a missing object only if it is not empty.
 func revertObject(node object, want, have any) any {
 	if have == nil {
 		if !slices.ContainsFunc(compareObject("", node, want, nil), difference.isMendable) {
@@ -578,7 +574,7 @@ func revertObject(node object, want, have any) any {
 }
 
 // revertList corrects the observed elements that are there. A list of illegal length is cut,
-// or completed with whole elements at the end (1.7.2).
+// or completed with whole elements at the end.
 func revertList(node []any, want, have any) any {
 	a := align(node, want, have)
 	items := slices.Clone(a.have)
@@ -603,9 +599,8 @@ func revertList(node []any, want, have any) any {
 // one.
 type learner struct{ former bool }
 
-// value fills in what is observed and unknown. A known value never changes (1.4.2), and null
-// is unknown (1.4.4). A value of another shape is copied whole (1.4.5), or changes nothing
-// (1.3.6).
+// value fills in what is observed and unknown. A known value never changes, and null
+// is unknown. A value of another shape is copied whole, or changes nothing.
 func (l learner) value(node, want, have any) any {
 	if have == nil {
 		return want
@@ -628,7 +623,7 @@ func (l learner) value(node, want, have any) any {
 	return want
 }
 
-// object is created even if nothing in it is learned (1.4.6).
+// object is created even if nothing in it is learned.
 func (l learner) object(node, want, have object) object {
 	fields := object{}
 	maps.Copy(fields, want)
@@ -640,7 +635,7 @@ func (l learner) object(node, want, have object) object {
 	return fields
 }
 
-// list fills the desired elements and appends the observed ones beyond them (1.4.3), up to the
+// list fills the desired elements and appends the observed ones beyond them, up to the
 // first absent one.
 func (l learner) list(node []any, want, have any) []any {
 	a := align(node, want, have)
@@ -674,7 +669,7 @@ func (a alignment) withKey(observed, item any) any {
 	return observed
 }
 
-// defaultSchema returns the schema of a resource without one from the user (1.2.3).
+// defaultSchema returns the schema of a resource without one from the user.
 func defaultSchema(resource object) object {
 	document := defaultNode(resource).(object)
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -682,7 +677,7 @@ func defaultSchema(resource object) object {
 	}
 	metadata, given := document["metadata"].(object), resource["metadata"].(object)
 	metadata["name"] = given["name"]
-	if given["namespace"] == nil { // 1.2.4
+	if given["namespace"] == nil {
 		delete(metadata, "namespace")
 	}
 	return document
