@@ -239,3 +239,15 @@ func lose(live *unstructured.Unstructured, names ...string) {
 	}
 	live.SetAnnotations(annotations)
 }
+
+// If the API server contradicts itself about an object's existence, the agent does not ask
+// without end.
+func TestNeitherThereNorMissing(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.failures["Create ConfigMap config"] = apierrors.NewAlreadyExists(resource, "config")
+	w.mustPass(t)
+	if len(w.touches()) > 4 {
+		t.Errorf("writes to the target: %q", w.touches())
+	}
+	w.checkReason(t, application.ReconciledCondition, "Error")
+}

@@ -167,3 +167,27 @@ func TestReleasedOfASpecThatWasReplacedMeanwhile(t *testing.T) {
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
 }
+
+// If a spec is refused in part, the remaining part is carried out. A user who withdraws such a
+// spec withdraws all of that part.
+func TestReleasedOfASpecThatWasRefusedInPart(t *testing.T) {
+	const refusedInPart = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: "2", free: "1", extra: {a: "1"}, list: [{p: "1", q: "1"}]}}`
+	for _, restarted := range []bool{false, true} {
+		w := running(t, song("1", "1"), "")
+		w.admit = immutable("spec", "fixed")
+		w.respec(refusedInPart, "")
+		w.stale["Song aria"] = true
+		w.mustPass(t)
+		w.checkReason(t, application.ReconciledCondition, "Invalid")
+		if restarted {
+			w.restart()
+		}
+		w.respec(song("1", "1"), "")
+		w.mustPass(t)
+		w.stale = map[string]bool{}
+		check.Equal[any](t, "spec of the object", map[string]any{"fixed": "1", "free": "1"}, w.objects["Song aria"]["spec"])
+		w.checkReady(t, application.StateRunning, "Ready", ready)
+		w.checkQuiet(t)
+		w.checkSilentRestart(t)
+	}
+}

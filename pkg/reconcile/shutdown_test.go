@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -695,4 +696,21 @@ func TestRetryOfWhatIsNotDegraded(t *testing.T) {
 		deleted(w)
 		w.after(t, time.Second)
 	}
+}
+
+// A kind that never has Pods need not be gone. An unknown kind may have Pods, so it must be
+// gone.
+func TestWhatShutsDown(t *testing.T) {
+	w, _ := stopping(t)
+	w.edit(t, func(cm *corev1.ConfigMap) {
+		cm.Data[application.ManifestKey] += "---\n{apiVersion: example.com/v1, kind: Song, metadata: {name: song}}"
+	})
+	w.mustPass(t)
+	deleted(w)
+	delete(w.objects, "Deployment web")
+	w.after(t, time.Second)
+	w.checkState(t, application.StateWaiting)
+	delete(w.objects, "Song song")
+	w.after(t, time.Second)
+	w.checkKept(t, false)
 }
