@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The owners that are notified of an object's event. The owner web wants the object, and the
@@ -233,4 +235,15 @@ func TestEventsOfAnotherInformer(t *testing.T) {
 	if got := f.last(web, "web"); got.ResourceVersion != versionOf(live) || got.Differs() {
 		t.Errorf("last seen is %+v, want what was seen before", got)
 	}
+}
+
+// A whole object is stored only while it differs, and then completely.
+func TestAnObjectIsStoredWhileItDiffers(t *testing.T) {
+	f, _ := started(t)
+	drifted := f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.flush(t)
+	check.Equal(t, "stored while it differs", drifted, f.last(web, "web").Live.Fields())
+	f.change(t, "web", `{"data": {"a": "1"}}`)
+	f.flush(t)
+	check.Equal(t, "stored when it matches again", map[string]any(nil), f.last(web, "web").Live.Fields())
 }
