@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -42,32 +40,4 @@ func TestDockerignore(t *testing.T) {
 	if !slices.Equal(slices.Sorted(slices.Values(kept)), slices.Sorted(slices.Values(sources))) {
 		t.Errorf("it keeps %v, want %v, which TestImages builds from", kept, sources)
 	}
-}
-
-// Where Docker answers, it also builds the image and starts both commands. They run as a user
-// without write permission to any file. KRAKE_DOCKER_ARGS holds arguments of docker build,
-// such as --build-arg BASE=scratch.
-func TestDocker(t *testing.T) {
-	if text, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
-		t.Skipf("not run: docker info does not answer: %v %s", err, text)
-	}
-	const image = "krake-observer/krake-observer:test"
-	docker(t, slices.Concat([]string{"build", "--quiet", "--tag", image}, strings.Fields(os.Getenv("KRAKE_DOCKER_ARGS")), []string{".."})...)
-	if got := docker(t, "image", "inspect", "--format", "{{.Config.User}} {{.Config.Cmd}}", image); got != user+" [/agent]" {
-		t.Errorf("user and command are %q", got)
-	}
-	for command, flag := range map[string]string{"/agent": "--cluster", "/webhook": "--namespace"} {
-		if text := docker(t, "run", "--rm", "--read-only", "--network=none", "--cap-drop=ALL", image, command, "--help"); !strings.Contains(text, flag) {
-			t.Errorf("%s --help says\n%s\nwant %s", command, text, flag)
-		}
-	}
-}
-
-func docker(t *testing.T, arguments ...string) string {
-	t.Helper()
-	text, err := exec.CommandContext(t.Context(), "docker", arguments...).CombinedOutput() //nolint:gosec // what the tests say
-	if err != nil {
-		t.Fatalf("docker %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return strings.TrimSpace(string(text))
 }

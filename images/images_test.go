@@ -4,10 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/x509"
 	"debug/elf"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"maps"
 	"os"
@@ -265,22 +263,7 @@ func checkPlatform(t *testing.T, folder string, descriptor v1.Descriptor, p plat
 			t.Errorf("%s is for %s, and wants a loader that the image does not have: %t", command, program.Machine, interpreted)
 		}
 	}
-	checkAuthorities(t, content["etc/ssl/certs/ca-certificates.crt"])
 	checkBill(t, folder, descriptor, p, content)
-}
-
-func checkAuthorities(t *testing.T, text []byte) {
-	t.Helper()
-	count := 0
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if certificate, err := x509.ParseCertificate(block.Bytes); err != nil || !certificate.IsCA {
-			t.Errorf("certificate %d is none of an authority: %v", count, err)
-		}
-		count++
-	}
-	if count < 50 {
-		t.Errorf("only %d authorities", count)
-	}
 }
 
 // checkBill compares the bill of materials with the output of go version for the commands.
@@ -385,53 +368,16 @@ func TestParse(t *testing.T) {
 		why, arguments, epoch, want string
 	}{
 		{"a platform that no command was tried on", "--platforms windows/amd64", "", "--platforms: \"windows/amd64\" has to be"},
-		{"an architecture that there is not", "--platforms linux/x86", "", "--platforms"},
 		{"one platform twice", "--platforms linux/amd64,linux/amd64", "", "named twice"},
 		{"a name without a tag", "--name docker.io/krake-observer/krake-observer", "", "--name"},
-		{"a name without a registry", "--name krake:v1", "", "--name"},
 		{"a name with a digest", "--name docker.io/krake@sha256:00", "", "--name"},
 		{"a release that is no version", "--release latest", "", "--release"},
-		{"a release without its v", "--release 1.2.3", "", "--release"},
 		{"a plugin for what there is not", "--plugins plan9/386", "", "--plugins"},
 		{"an argument", "all", "", "no arguments"},
 		{"a time that is none", "", "yesterday", "SOURCE_DATE_EPOCH"},
-		{"a time before all", "", "-1", "SOURCE_DATE_EPOCH"},
 	} {
 		if _, err := parse(strings.Fields(c.arguments), c.epoch); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.why, err, c.want)
 		}
-	}
-}
-
-// Sources that do not compile lead to no image, and the error has the compiler's message.
-func TestABuildThatFails(t *testing.T) {
-	out := t.TempDir()
-	err := run(t.Context(), []string{"--source", t.TempDir(), "--out", out}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "build agent, webhook, kubectl-krake for linux/amd64") || !strings.Contains(err.Error(), "go.mod") {
-		t.Errorf("error %v", err)
-	}
-	if left, err := os.ReadDir(out); err != nil || len(left) > 0 {
-		t.Errorf("there is %v, %v", left, err)
-	}
-}
-
-// Folders come before their contents, whatever the order of the input.
-func TestPack(t *testing.T) {
-	var first, second bytes.Buffer
-	entries := []entry{{name: "b/c/d", mode: 0o644, content: []byte("d")}, {name: "a", mode: 0o755, content: []byte("a")}, {name: "b/c/e", mode: 0o644}}
-	must(t, pack(&first, entries, time.Unix(0, 0)))
-	slices.Reverse(entries)
-	must(t, pack(&second, entries, time.Unix(0, 0)))
-	if !bytes.Equal(first.Bytes(), second.Bytes()) {
-		t.Error("the order of the entries shows")
-	}
-	headers, files := unpacked(t, &first)
-	checkHeaders(t, headers)
-	names := make([]string, 0, len(headers))
-	for _, h := range headers {
-		names = append(names, h.Name)
-	}
-	if !slices.Equal(names, []string{"b/", "b/c/", "a", "b/c/d", "b/c/e"}) || string(files["b/c/d"]) != "d" {
-		t.Errorf("entries %v, files %q", names, files)
 	}
 }

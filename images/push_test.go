@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -66,16 +65,6 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// If a registry refuses, the error names the image.
-func TestPushRefused(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }))
-	t.Cleanup(server.Close)
-	o := options{out: t.TempDir(), name: strings.TrimPrefix(server.URL, "http://") + "/krake-observer:v1", push: true}
-	if err := o.publish(t.Context(), anIndex(t)); err == nil || !strings.Contains(err.Error(), "push "+o.name) {
-		t.Errorf("error %v", err)
-	}
-}
-
 // The archives of a release match the checksums and krew's manifest, and the plugin in one of
 // them starts.
 func TestRelease(t *testing.T) {
@@ -101,13 +90,4 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the archive has %d files", len(files))
 	}
 	checkStarts(t, plugin, files[plugin], "--context")
-}
-
-// Every program file has the name that its system requires.
-func TestProgram(t *testing.T) {
-	for p, want := range map[platform]string{{"windows", "amd64"}: "kubectl-krake.exe", {"darwin", "arm64"}: "kubectl-krake"} {
-		if got := p.program(plugin); got != want {
-			t.Errorf("%s: %s, want %s", p, got, want)
-		}
-	}
 }

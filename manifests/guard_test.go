@@ -13,7 +13,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -32,39 +31,6 @@ var withGuard = map[string]guarded{
 
 // isOfGuard reports whether an object belongs to the guard, according to its name.
 func isOfGuard(name string) bool { return strings.HasPrefix(name, "krake-guard") }
-
-// No other installation has a part of the guard, and each part is named after the cluster.
-func TestPartsOfTheGuard(t *testing.T) {
-	for _, in := range installations(t) {
-		var want []string
-		if on, isGuarded := withGuard[in.name]; isGuarded {
-			for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "Role", "RoleBinding", "Service",
-				"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"} {
-				want = append(want, kind+" "+on.guard)
-			}
-			want = append(want, "Secret "+on.guard+"-certificate")
-		}
-		var got []string
-		for _, object := range in.objects {
-			_, isConfiguration := object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-			if name := nameOfObject(t, object); isConfiguration || isOfGuard(name) {
-				got = append(got, object.GetObjectKind().GroupVersionKind().Kind+" "+name)
-			}
-		}
-		slices.Sort(want)
-		slices.Sort(got)
-		check.Equal(t, in.name+": parts of the guard", want, got)
-	}
-}
-
-func nameOfObject(t *testing.T, object runtime.Object) string {
-	t.Helper()
-	metadata, ok := object.(metav1.Object)
-	if !ok {
-		t.Fatalf("%T has no name", object)
-	}
-	return metadata.GetName()
-}
 
 // The guard has rights on its own Secret and its own configuration. The role in the namespace
 // of the agents has no right on other Secrets there.

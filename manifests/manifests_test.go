@@ -80,28 +80,6 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// The check above finds violations.
-func TestPodSecuritySeesViolations(t *testing.T) {
-	for what, harm := range map[string]func(*corev1.PodSpec){
-		"the network of the node": func(pod *corev1.PodSpec) { pod.HostNetwork = true },
-		"root":                    func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil },
-		"every system call":       func(pod *corev1.PodSpec) { pod.SecurityContext.SeccompProfile = nil },
-		"more than it began with": func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
-		"a capability":            func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities.Drop = nil },
-		"a folder of the node": func(pod *corev1.PodSpec) {
-			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
-		},
-	} {
-		for _, deployment := range all[*appsv1.Deployment](t, installation(t, "base")) {
-			pod := deployment.Spec.Template.DeepCopy()
-			harm(&pod.Spec)
-			if violations(t, pod) == "" {
-				t.Errorf("%s may have %s", deployment.Name, what)
-			}
-		}
-	}
-}
-
 // forbidden are rules that none of our roles may have.
 var forbidden = []ban{
 	{"a wildcard grants what is invented tomorrow", func(r rbacv1.PolicyRule) bool {
@@ -287,68 +265,6 @@ func TestStrictAgentsWriteAsOthers(t *testing.T) {
 	}
 }
 
-// The lists above forbid what they should, and none of the rules that we need.
-func TestForbiddenRules(t *testing.T) {
-	core, named := []string{""}, []string{"one"}
-	onBehalf := []string{"impersonate-on:serviceaccount:create"}
-	for _, bad := range []rbacv1.PolicyRule{
-		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
-		{APIGroups: core, Resources: []string{"*"}, Verbs: []string{"get"}},
-		{APIGroups: core, Resources: []string{"*/scale"}, Verbs: []string{"get"}},
-		{APIGroups: []string{"*"}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
-		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"escalate"}, ResourceNames: named},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}, ResourceNames: named},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
-		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
-		{APIGroups: core, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}, ResourceNames: named},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}, ResourceNames: named},
-		{APIGroups: core, Resources: []string{"secrets"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"pods/exec"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"nodes"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}, ResourceNames: named},
-		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"list"}},
-		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"watch"}},
-		{APIGroups: core, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"create", "update"}},
-		{APIGroups: core, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
-		{APIGroups: core, Resources: []string{"nodes"}, Verbs: []string{"get"}},
-		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"delete"}, ResourceNames: named},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingadmissionpolicies"}, Verbs: []string{"patch"}, ResourceNames: named},
-	} {
-		if len(complaints(bad, true)) == 0 {
-			t.Errorf("nothing is said about %v", bad)
-		}
-	}
-	for _, strict := range []rbacv1.PolicyRule{
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: onBehalf},
-		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "impersonate-on:serviceaccount:delete"}},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}, ResourceNames: named},
-	} {
-		if found := complaints(strict, true); len(found) > 0 {
-			t.Errorf("where it is strict, %v: %v", strict, found)
-		}
-		if len(complaints(strict, false)) == 0 {
-			t.Errorf("where it is not strict, nothing is said about %v", strict)
-		}
-	}
-	for _, good := range []rbacv1.PolicyRule{
-		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "update"}, ResourceNames: named},
-		{APIGroups: core, Resources: []string{"namespaces"}, Verbs: []string{"get"}, ResourceNames: named},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: []string{"patch"}, ResourceNames: named},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	} {
-		if found := complaints(good, false); len(found) > 0 {
-			t.Errorf("%v: %v", good, found)
-		}
-	}
-}
-
 // The webhook is called only for Applications, and its time-out is short. Other ConfigMaps
 // never depend on it.
 func TestWebhookConfiguration(t *testing.T) {
@@ -431,16 +347,6 @@ func TestConditionsAreNullSafe(t *testing.T) {
 	}
 	for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](t, in) {
 		checkConditions(t, policy.Name, policy.Spec.MatchConditions)
-	}
-	for _, naive := range []string{
-		`"krake.dev/application" in object.metadata.annotations`,
-		`object.metadata.?annotations[?"krake.dev/application"].hasValue()`, // at a deletion
-		`[object, oldObject].exists(o, o.metadata.?annotations[?"krake.dev/application"].hasValue())`,
-		`"x" in request.userInfo.groups`,
-	} {
-		if nullSafe(naive) == nil {
-			t.Errorf("nothing is said about %s", naive)
-		}
 	}
 }
 

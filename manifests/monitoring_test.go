@@ -251,30 +251,3 @@ func TestMonitoring(t *testing.T) {
 		}
 	}
 }
-
-// The check above finds mistakes.
-func TestMonitoringSeesMistakes(t *testing.T) {
-	known := series{"krake_a_total": {"kind"}, "krake_b_bucket": {"le", "phase"}}
-	for _, good := range []string{
-		`sum by (kind) (rate(krake_a_total{kind="x",kind!~"y"}[5m])) > 0`,
-		`histogram_quantile(0.99, sum(rate(krake_b_bucket{phase="whole"}[$__rate_interval])) by (le, pod)) - time() < 3600`,
-		`absent(krake_a_total) or max(krake_a_total) == 0`,
-	} {
-		if err := known.check(good); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, bad := range []string{
-		`sum(rate(krake_c_total[5m]))`,
-		`krake_b`,
-		`krake_a_total{phase="whole"}`,
-		`sum by (phase) (krake_a_total)`,
-		`sum(krake_a_total) by (reason)`,
-		`sum(krake_a_total`,
-		`time() > 0`,
-	} {
-		if known.check(bad) == nil {
-			t.Errorf("nothing is said about %s", bad)
-		}
-	}
-}

@@ -66,11 +66,8 @@ func TestMistakes(t *testing.T) {
 		want      string
 	}{
 		{"an overlay that there is not", []string{"--overlay", "west"}, "--overlay: manifests/overlays/west is not an overlay"},
-		{"one elsewhere", []string{"--overlay", "../base/../../x"}, "--overlay: "},
 		{"an image without a tag would be another one each day", []string{"--image", "example.org/krake"}, "has to be NAME:TAG"},
-		{"a port is no tag", []string{"--image", "localhost:5000/krake"}, "has to be NAME:TAG"},
 		{"a digest that is none", []string{"--image", "krake@v1"}, "has to be NAME:TAG"},
-		{"no tag behind the colon", []string{"--image", "krake:"}, "has to be NAME:TAG"},
 		{"an argument", []string{"default"}, "no arguments"},
 	} {
 		var out strings.Builder

@@ -16,7 +16,7 @@ import (
 // Hook is a way for the Pods of an Application to call its agent.
 type Hook string
 
-// The hooks, in the order of the reference.
+// The hooks, in the order of Krake.
 const (
 	// Complete deletes the Application once it reports that its work is done.
 	Complete Hook = "complete"

@@ -170,7 +170,7 @@ func portOf(address *url.URL) (uint16, error) {
 	return uint16(port), nil
 }
 
-// checkPath checks the path and its suffix. As in the reference, the suffix is case-sensitive.
+// checkPath checks the path and its suffix. As in Krake, the suffix is case-sensitive.
 func checkPath(key string, address *url.URL) error {
 	file, rooted := strings.CutPrefix(address.Path, "/")
 	if !rooted || !fs.ValidPath(file) || strings.ContainsFunc(file, unicode.IsControl) {

@@ -10,7 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// State is the state of an Application in the words of the reference.
+// State is the state of an Application in the words of Krake.
 type State string
 
 // The states. A running Application has the worst state of its workloads: FAILED, DEGRADED,

@@ -142,7 +142,7 @@ func (r *reading) shutdown() ShutdownWishes {
 	return wishes
 }
 
-// parseGraceTime reads a duration. The reference counts seconds.
+// parseGraceTime reads a duration. Krake counts seconds.
 func parseGraceTime(text string) (time.Duration, error) {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		return time.Duration(min(seconds, 2*int(mostGraceTime/time.Second))) * time.Second, nil

@@ -86,16 +86,6 @@ func TestPatchOfAStaleObject(t *testing.T) {
 		request{http.MethodPatch, guarded(newer, operation)})
 }
 
-// Another client has repaired the object meanwhile: the second comparison finds no difference.
-func TestPatchOfAStaleObjectThatIsHealed(t *testing.T) {
-	f := newFixture(t)
-	f.create(t, "a")
-	stale := f.change(t, "a", `{"data": {"a": "2"}}`)
-	healed := f.change(t, "a", `{"data": {"a": "1"}}`)
-	after := f.patchA(t, stale)
-	check.Equal(t, "object", healed, after)
-}
-
 // Another client writes at least as fast as the agent: Patch returns the conflict instead of
 // trying without end.
 func TestPatchGivesUp(t *testing.T) {
@@ -137,17 +127,6 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 	check.Equal(t, "object", another, f.get(t, "a"))
 }
 
-// An object without a known state is read before its repair is computed.
-func TestPatchReads(t *testing.T) {
-	f := newFixture(t)
-	f.create(t, "a")
-	f.change(t, "a", `{"data": {"a": "2"}}`)
-	after := f.patchA(t, nil)
-	if f.repairs != 1 || data(after)["a"] != "1" {
-		t.Errorf("%d looks, data is %v", f.repairs, data(after))
-	}
-}
-
 // A matching object gets no request, not even an empty patch.
 func TestPatchOfNothing(t *testing.T) {
 	f := newFixture(t)
@@ -184,17 +163,4 @@ func TestPatchThatIsRefused(t *testing.T) {
 		t.Errorf("error is %v, want that of repair", err)
 	}
 	f.checkSent(t)
-}
-
-// A patch that the server refuses leaves the object unchanged, and returns an error.
-func TestPatchThatIsInvalid(t *testing.T) {
-	f := newFixture(t)
-	live := f.create(t, "a")
-	_, err := f.Patch(t.Context(), f.ref("a"), live, func(map[string]any) (schema.Patch, error) {
-		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "3"}, {Op: "replace", Path: "/data/a b", Value: "3"}}, nil
-	})
-	if err == nil || apierrors.IsConflict(err) {
-		t.Errorf("error is %v, want a refusal", err)
-	}
-	check.Equal(t, "object", live, f.get(t, "a"))
 }

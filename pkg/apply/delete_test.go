@@ -8,12 +8,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // only is the proof of one object: another one of the same name has another UID.
@@ -38,12 +35,6 @@ func TestDelete(t *testing.T) {
 	f.checkSent(t, request{http.MethodDelete, fmt.Sprintf(
 		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"%s","resourceVersion":"%s"},"propagationPolicy":"Background"}`,
 		uid(live), version(live))})
-}
-
-// An absent object needs no proof: it is gone.
-func TestDeleteOfAMissingObject(t *testing.T) {
-	f := newFixture(t)
-	f.mustDelete(t, f.ref("a"), func(map[string]any) error { return errRefused })
 }
 
 // Without proof nothing is deleted, whatever an inventory says.
@@ -132,18 +123,4 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 	}
 	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
 	f.mustDelete(t, f.ref("a"), only(live))
-}
-
-// Cluster-scoped objects are addressed without a namespace.
-func TestClusterScoped(t *testing.T) {
-	f := newFixture(t)
-	ref := manifest.Ref{
-		ID:       manifest.ID{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: f.namespace},
-		Resource: gvr.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	}
-	live, err := f.Create(t.Context(), ref, map[string]any{
-		"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": ref.Name},
-	})
-	kit.Must(t, err)
-	f.mustDelete(t, ref, only(live))
 }

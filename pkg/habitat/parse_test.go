@@ -325,15 +325,6 @@ func TestParseV1beta1(t *testing.T) {
 	})
 }
 
-// For an unknown version, only the version is reported.
-func TestUnknownVersionsAreNotLookedAt(t *testing.T) {
-	h, mistakes := habitat.Parse(decode(t, `{metadata: {name: a, namespace: b, uid: c, generation: 4}, customVersion: v1, spec: {v1: {anything: 1}}}`))
-	check.Equal(t, "mistakes", said(`customVersion: Unsupported value: "v1": supported values: "v1beta1", "v1beta2"`), texts(mistakes))
-	check.Equal(t, "identity", habitat.Habitat{
-		NamespacedName: types.NamespacedName{Namespace: "b", Name: "a"}, UID: "c", Generation: 4, CustomVersion: "v1",
-	}, h)
-}
-
 func TestCustomVersionOf(t *testing.T) {
 	for want, object := range map[string]map[string]any{
 		"v1beta1": {}, "v1beta2": {"customVersion": "v1beta2"}, "v9": {"customVersion": "v9"},
@@ -343,19 +334,6 @@ func TestCustomVersionOf(t *testing.T) {
 	}
 	check.Equal(t, "empty", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": ""}))
 	check.Equal(t, "null", "v1beta1", habitat.CustomVersionOf(map[string]any{"customVersion": nil}))
-}
-
-// Go values that JSON does not have are mistakes, and cause no panic.
-func TestValuesOfGo(t *testing.T) {
-	for _, v := range []verdict{
-		{"an int", "spec.v1beta2.count", 1, said("spec.v1beta2.count: Invalid value: it is a value of Go's type int, and has to be an integer")},
-		{"no number", "spec.v1beta2.count", math.NaN(), said("spec.v1beta2.count: Invalid value: it is a number, and has to be an integer")},
-		{"endless", "spec.v1beta2.count", math.Inf(1), said("spec.v1beta2.count: Invalid value: +Inf: it has to be at least 0, and at most 2147483647")},
-		{"texts", "spec.v1beta2.env", []string{"a"}, said("spec.v1beta2.env: Invalid value: it is a value of Go's type []string, and has to be a list")},
-		{"a map of texts", "spec.v1beta2.service", map[string]string{"name": "a"}, said("spec.v1beta2.service: Invalid value: it is a value of Go's type map[string]string, and has to be an object")},
-	} {
-		t.Run(v.why, func(t *testing.T) { v.check(t, decode(t, greeter)) })
-	}
 }
 
 // A null counts as an absent field, at any place.

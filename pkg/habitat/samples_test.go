@@ -12,11 +12,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// observedLeaves is the number of observed values in the samples of the reference: 182 in four
+// observedLeaves is the number of observed values in the samples of the original operator: 182 in four
 // StatefulSets, and 5 in the peer file.
 const observedLeaves = 187
 
-// The samples of the reference are not part of this repository: the environment names their
+// The samples of the original operator are not part of this repository: the environment names their
 // folder. Their StatefulSets wait for a manual deletion of outdated Pods. This program
 // replaces the Pods one by one.
 func TestSamplesOfTheReference(t *testing.T) {

@@ -1,18 +1,15 @@
 package health_test
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/health"
-	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // samples returns objects of all relevant shapes.
@@ -105,19 +102,4 @@ func checkLaws(t *testing.T, live object) {
 	if slices.Min([]int64{pods.Desired, pods.Running, pods.Completed, pods.Failed}) < 0 {
 		t.Errorf("%v: a negative count in %+v", live, pods)
 	}
-}
-
-func FuzzOf(f *testing.F) {
-	for _, sample := range samples(f) {
-		text, err := json.Marshal(sample)
-		check.Must(f, err)
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var live object
-		if !utf8.Valid(text) || json.Unmarshal(text, &live) != nil {
-			return
-		}
-		checkLaws(t, live)
-	})
 }

@@ -51,7 +51,7 @@ status:
   - {type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability.}
   - {type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: ReplicaSet "web-1" has successfully progressed.}`,
 		workload(health.StatusCurrent, "Deployment is available. Replicas: 3", health.StateRunning, health.Pods{Desired: 3, Running: 3})},
-	{"what is desired is in the spec: the reference takes status.replicas, and saw nothing missing here", `
+	{"what is desired is in the spec: Krake takes status.replicas, and saw nothing missing here", `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {generation: 3}
@@ -137,7 +137,7 @@ metadata: {generation: 1}
 spec: {replicas: 2}
 status: {observedGeneration: 1, replicas: 2, fullyLabeledReplicas: 2}`,
 		workload(health.StatusInProgress, "Ready: 0/2", health.StateDegraded, health.Pods{Desired: 2})},
-	{"the nodes decide how many Pods a DaemonSet wants; the reference swaps the two", `
+	{"the nodes decide how many Pods a DaemonSet wants; Krake swaps the two", `
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {generation: 1}
@@ -168,7 +168,7 @@ metadata: {generation: 1}
 spec: {completions: 5, parallelism: 2, backoffLimit: 6, suspend: false}
 status: {startTime: "2026-01-02T15:04:05Z", active: 2, ready: 1, succeeded: 2, failed: 1, terminating: 0, uncountedTerminatedPods: {}}`,
 		workload(health.StatusCurrent, "Job in progress. success:2, active: 2, failed: 1", health.StateRunning, health.Pods{Desired: 5, Running: 2, Completed: 2, Failed: 1})},
-	{"a Job that is done; the reference wants completions to be set, too", `
+	{"a Job that is done; Krake wants completions to be set, too", `
 apiVersion: batch/v1
 kind: Job
 spec: {}
@@ -231,7 +231,7 @@ status:
   conditions: [{type: Ready, status: "True"}, {type: PodScheduled, status: "True"}]
   containerStatuses: [{name: web, ready: true, restartCount: 7, state: {running: {startedAt: "2026-01-02T15:04:05Z"}}}]`,
 		workload(health.StatusCurrent, "Pod is Ready", health.StateRunning, health.Pods{Desired: 1, Running: 1})},
-	{"a Pod that starts; here the observer of the reference crashes", `
+	{"a Pod that starts; here Krake's observer crashes", `
 {apiVersion: v1, kind: Pod, status: {phase: Pending, qosClass: BestEffort}}`,
 		workload(health.StatusInProgress, "Pod is in the Pending phase", health.StateDegraded, health.Pods{Desired: 1})},
 	{"a Pod that nobody has looked at", `

@@ -25,7 +25,7 @@ func TestRollUp(t *testing.T) {
 	}{
 		{"nothing cannot fail", nil, rolledUp{State: health.StateRunning}},
 		{"what runs nothing is not completed", []health.Health{is(health.StateRunning)}, rolledUp{State: health.StateRunning}},
-		{"counts are summed up: in the reference the last one wins",
+		{"counts are summed up: in Krake the last one wins",
 			[]health.Health{runs(health.StateRunning, health.Pods{Desired: 3, Running: 3}), runs(health.StateRunning, health.Pods{Desired: 5, Running: 1, Completed: 2, Failed: 4})},
 			rolledUp{health.StateRunning, health.Pods{Desired: 8, Running: 4, Completed: 2, Failed: 4}, true}},
 		{"restarting is worse than running",

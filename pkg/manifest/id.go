@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ID is the identity of a resource (specification, section 1.1). Namespace is empty if the resource has none.
+// ID is the identity of a resource. Namespace is empty if the resource has none.
 type ID struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -61,7 +61,7 @@ func (id ID) GroupVersionKind() schema.GroupVersionKind {
 
 // Pair returns for each identity of left the index of its partner in right, or -1. Each has at most
 // one partner. Equal namespaces are paired first. Of the others, one without a namespace matches any
-// namespace, in order (specification 1.1.4).
+// namespace, in order.
 func Pair(left, right []ID) []int {
 	exact, loose := queues{}, queues{}
 	for i, id := range right {
@@ -86,7 +86,7 @@ func Pair(left, right []ID) []int {
 }
 
 // PairNamesakes is [Pair] for observer schemas, which have no namespace: the k-th schema of a name
-// belongs to the k-th resource of that name, in any namespace (specification 1.1.4).
+// belongs to the k-th resource of that name, in any namespace.
 func PairNamesakes(left, right []ID) []int { return Pair(anywhere(left), anywhere(right)) }
 
 func anywhere(ids []ID) []ID {

@@ -2,7 +2,6 @@ package manifest_test
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -53,54 +52,6 @@ func TestDecodeTreeRefuses(t *testing.T) {
 			}
 		})
 	}
-}
-
-// For any text, the parts of a tree have the same values as the result of Decode.
-func FuzzDecodeTree(f *testing.F) {
-	for _, text := range []string{
-		"b:\n  c: [1, {d: ~}]\na: x\n", `{"a": [1, {"b": "\ud83d\ude00"}], "c": {}}`, "yes: a\n010: b\n'010': c\n", "!!set {a, b}\n",
-		"---\n- a\n", "a: !!binary aGk=\n", "{\n\t\"a\": 1\n}", "? [a]\n: b\n", "\ufeffa: 1\n...\n",
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		tree, err := manifest.DecodeTree(text)
-		if err != nil {
-			return
-		}
-		want, err := manifest.Decode(text)
-		if err != nil {
-			return // "---" with text behind it, which readers of several documents treat in another way
-		}
-		if _, isList := tree.Value.([]any); len(want) == 1 && !isList && !reflect.DeepEqual(want[0], tree.Value) {
-			t.Errorf("the tree has another value than the document: %v, %v", tree.Value, want[0])
-		}
-		if whole := assembled(t, tree, len(text)+1); !reflect.DeepEqual(whole, tree.Value) {
-			t.Errorf("its parts make another value: %v, %v", whole, tree.Value)
-		}
-	})
-}
-
-// assembled builds the value from the parts of a tree.
-func assembled(t *testing.T, tree *manifest.Tree, lines int) any {
-	if tree.Line < 0 || tree.Line > lines {
-		t.Errorf("line %d of %d", tree.Line, lines)
-	}
-	switch value := tree.Value.(type) {
-	case map[string]any:
-		whole := make(map[string]any, len(value))
-		for _, field := range tree.Fields {
-			whole[field.Name] = assembled(t, field.Tree, lines)
-		}
-		return whole
-	case []any:
-		whole := make([]any, 0, len(value))
-		for _, item := range tree.Items {
-			whole = append(whole, assembled(t, item, lines))
-		}
-		return whole
-	}
-	return tree.Value
 }
 
 // describe writes a tree with its lines.

@@ -17,7 +17,7 @@ import (
 
 type object = map[string]any
 
-// song is the example of the reference documents.
+// song is the example of the Krake documentation, Application controller.
 func song() application.Spec {
 	return application.Spec{
 		Manifest: `apiVersion: v1
@@ -118,12 +118,6 @@ func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
 	check.Equal(t, "desired state", decode(t, spec.Manifest), desired.Resources)
 }
 
-func TestDesireNothing(t *testing.T) {
-	desired := desire(t, application.Spec{}, key3())
-	check.Equal(t, "mangled observer schema", []object{}, desired.Mangled.Documents())
-	check.Equal(t, "desired state", []object{}, desired.Resources)
-}
-
 // The schemas have the order of the resources, whatever order the user wrote.
 func TestDesireSchemasGoWithResources(t *testing.T) {
 	spec := song()
@@ -163,38 +157,6 @@ func TestDesireRefuses(t *testing.T) {
 			if summary := mutate.Summary(refusals); strings.Contains(summary, "hunter2") {
 				t.Errorf("a value is repeated: %s", summary)
 			}
-		})
-	}
-}
-
-func TestDesireLimits(t *testing.T) {
-	const one = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}}\n"
-	many := func(n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, one, i)
-		}
-		return b.String()
-	}
-	comment := func(bytes int) string { return "#" + strings.Repeat("x", bytes-1) }
-	tests := []struct {
-		why  string
-		spec application.Spec
-		want []any
-	}{
-		{"as much text as possible", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(10)}, []any{}},
-		{"a byte more", application.Spec{Manifest: comment(mutate.MaxSpecBytes - 10), ObserverSchema: comment(11)}, []any{
-			"data: Invalid value: spec.manifest and spec.observer_schema have 262145 bytes together; the maximum is 262144: split the Application",
-		}},
-		{"as many resources as possible", application.Spec{Manifest: many(manifest.MaxResources)}, []any{}},
-		{"a resource more", application.Spec{Manifest: many(manifest.MaxResources + 1)}, []any{
-			"data.spec.manifest: Invalid value: document 101: more than 100 resources are not possible: split the text",
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.why, func(t *testing.T) {
-			_, refusals := mutate.Desire(test.spec, nil)
-			check.Equal(t, "refusals", test.want, messages(refusals))
 		})
 	}
 }

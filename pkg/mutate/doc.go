@@ -1,8 +1,8 @@
 // Package mutate is the computation of admission. The agent repeats it with the same functions, so
 // that it does not have to trust a stored document.
 //
-// [Desire] is the function f of specification and learned values: steps 1 and 2 of the reference's
-// reconciliation loop. [PrepareForCreate] and [PrepareForUpdate] treat a ConfigMap as if it had a
+// [Desire] computes the desired state from spec and learned values: steps 1 and 2 of the Krake
+// documentation, Application controller, "Reconciliation loop". [PrepareForCreate] and [PrepareForUpdate] treat a ConfigMap as if it had a
 // status subresource. A user's request never sets status. The status of webhook and agents comes
 // from the stored object.
 //

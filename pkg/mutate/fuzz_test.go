@@ -2,7 +2,6 @@ package mutate_test
 
 import (
 	"maps"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -33,42 +31,6 @@ func seeds(f *testing.F) []*corev1.ConfigMap {
 		}
 	}
 	return short
-}
-
-// Any input leads to refusals or to a consistent desired state, and each time to the same.
-func FuzzDesire(f *testing.F) {
-	f.Add(song().Manifest, song().ObserverSchema)
-	f.Add(song().Manifest, "")
-	for _, refused := range []string{"kind: List\n", "- a\n- {apiVersion: v1, kind: A, metadata: {name: b, namespace: c}}\n"} {
-		f.Add(refused, refused)
-	}
-	f.Fuzz(func(t *testing.T, manifest, observerSchema string) {
-		spec := application.Spec{Manifest: manifest, ObserverSchema: observerSchema}
-		first, refusals := mutate.Desire(spec, key3())
-		second, refusedAgain := mutate.Desire(spec, key3())
-		check.Equal(t, "refusals", messages(refusals), messages(refusedAgain))
-		// go-cmp would double its time for each list within a list.
-		if !reflect.DeepEqual(first.Resources, second.Resources) || !reflect.DeepEqual(first.Mangled.Documents(), second.Mangled.Documents()) {
-			t.Errorf("the second time it gives something else:\n%v\n%v", first, second)
-		}
-		if len(refusals) == 0 {
-			checkDesired(t, first)
-		}
-	})
-}
-
-func checkDesired(t *testing.T, desired mutate.Desired) {
-	t.Helper()
-	if len(desired.Schemas) != len(desired.Resources) || len(desired.Manifest) != len(desired.Resources) {
-		t.Fatalf("%d schemas and %d manifests of %d resources", len(desired.Schemas), len(desired.Manifest), len(desired.Resources))
-	}
-	for i, resource := range desired.Resources {
-		for _, difference := range desired.Schemas[i].Compare(resource, resource) {
-			if difference.Kind == schema.Changed || difference.Kind == schema.Unknown {
-				t.Errorf("resource %d differs from itself: %v", i, difference)
-			}
-		}
-	}
 }
 
 // Webhook, kubectl, agent and API server decode a text to the same value.

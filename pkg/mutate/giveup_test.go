@@ -57,18 +57,6 @@ func TestGiveUpAFormerCluster(t *testing.T) {
 	}
 }
 
-// Another change in the same request makes no difference.
-func TestGiveUpWithAnotherSpec(t *testing.T) {
-	was := moved(t)
-	cm := was.DeepCopy()
-	cm.Annotations["krake.dev/force-delete"] = "local"
-	cm.Data["spec.manifest"] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"
-	cm.Data["spec.observer_schema"] = ""
-	prepared := mutate.PrepareForUpdate(cm, was)
-	check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
-	check.Equal(t, "holders", []string{"edge"}, application.HoldersOf(cm))
-}
-
 func TestWhatCannotBeGivenUp(t *testing.T) {
 	for value, want := range map[string]string{
 		"edge":       `metadata.annotations[krake.dev/force-delete]: Invalid value: "edge": the Application is on cluster edge: move it to another one, or delete it, to give up what it has there`,

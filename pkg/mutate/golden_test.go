@@ -30,7 +30,7 @@ type golden struct {
 // so would its rollback.
 //
 // A changed file of testdata/golden/v1 means another format version. That version needs a
-// directory of its own, and the code of v1 beside it (DESIGN, "Versions"). New cases may be
+// directory of its own, and the code of v1 beside it. New cases may be
 // added at any time: KRAKE_WRITE_GOLDEN=yes fills in the documents of cases without any.
 func TestGolden(t *testing.T) {
 	check.Golden(t, "testdata/golden/"+application.Format+"/*.yaml", 12, func(t *testing.T, want golden) (got golden, missing string) {

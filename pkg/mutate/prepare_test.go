@@ -110,68 +110,6 @@ func TestAnnotatingAConfigMapCreatesAnApplication(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
-func TestCreateRefuses(t *testing.T) {
-	tests := []struct {
-		why    string
-		change func(cm *corev1.ConfigMap)
-		want   string
-	}{
-		{"no name yet", func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "web-" },
-			"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name"},
-		{"immutable", func(cm *corev1.ConfigMap) { cm.Immutable = new(true) },
-			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
-		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
-			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
-		{"a cluster that is no name", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/cluster"] = "a/b" },
-			`metadata.annotations[krake.dev/cluster]: Invalid value: "a/b": a lowercase RFC 1123 label must consist of`},
-		{"in the namespace of others", func(cm *corev1.ConfigMap) { cm.Namespace = "kube-system" },
-			"metadata.namespace: Forbidden: the namespaces of Kubernetes and of webhook and agents have no Applications: choose another one"},
-		{"an annotation with a typing error", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/clutser"] = "edge" },
-			"metadata.annotations[krake.dev/clutser]: Forbidden: no such annotation is known here: there are krake.dev/application, krake.dev/cluster, krake.dev/force-delete, krake.dev/service-account"},
-		{"a key of the spec with a typing error", func(cm *corev1.ConfigMap) { cm.Data["spec.observerSchema"] = "x" },
-			"data.spec.observerSchema: Forbidden: the keys of a spec are spec.manifest, spec.observer_schema, spec.tosca and spec.csar, below data, and below binaryData spec.csar"},
-		{"a key of the spec in the binary data", func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"spec.manifest": {1}} },
-			"binaryData.spec.manifest: Forbidden: the keys of a spec are spec.manifest, spec.observer_schema, spec.tosca and spec.csar, below data, and below binaryData spec.csar"},
-		{"the service account of every Pod", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "default" },
-			"metadata.annotations[krake.dev/service-account]: Forbidden: every Pod of the namespace acts as default: name a separate account"},
-		{"a service account elsewhere", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "a/b" },
-			`metadata.annotations[krake.dev/service-account]: Invalid value: "a/b": it is no name: name a service account of the Application's namespace, or leave it out`},
-		{"no service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "" },
-			`metadata.annotations[krake.dev/service-account]: Invalid value: "": it is no name: name a service account of the Application's namespace, or leave it out`},
-		{"no manifest", func(cm *corev1.ConfigMap) { delete(cm.Data, "spec.manifest") },
-			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar"},
-		{"a manifest that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "kind: [\n" },
-			"data.spec.manifest: Invalid value: document 1: parse YAML:"},
-	}
-	for _, test := range tests {
-		t.Run(test.why, func(t *testing.T) {
-			cm := submitted()
-			test.change(cm)
-			refusals := mutate.PrepareForCreate(cm).Refusals
-			if len(refusals) != 1 || !strings.HasPrefix(refusals[0].Error(), test.want) {
-				t.Errorf("got %v, want %s", refusals, test.want)
-			}
-		})
-	}
-}
-
-func TestCreateTellsAllThatTheConfigMapLacks(t *testing.T) {
-	refusals := mutate.PrepareForCreate(&corev1.ConfigMap{Immutable: new(true)}).Refusals
-	check.Equal(t, "refusals", []any{
-		"metadata.generateName: Forbidden: an Application owns its objects by its name: set metadata.name",
-		"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out",
-		`metadata.annotations[krake.dev/application]: Unsupported value: "": supported values: "v1"`,
-		"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar",
-	}, messages(refusals))
-}
-
-func TestCreateWarns(t *testing.T) {
-	warnings := mutate.PrepareForCreate(submitted()).Warnings
-	check.Equal(t, "warnings", []string{
-		"data.spec.observer_schema[0].spec.rythms: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed",
-	}, warnings)
-}
-
 func TestUpdateRestoresTheStoredStatus(t *testing.T) {
 	was := stored(t)
 	cm := was.DeepCopy()
@@ -204,16 +142,6 @@ func TestReplaceKeepsWhatIsOurs(t *testing.T) {
 	cm.UID, cm.ResourceVersion = was.UID, was.ResourceVersion
 	prepareUpdate(t, cm, was)
 	check.Equal(t, "ConfigMap", was, cm)
-}
-
-func TestReplaceWithoutAnyLabelKeepsOurs(t *testing.T) {
-	was := stored(t)
-	cm := submitted()
-	cm.Labels = nil
-	prepareUpdate(t, cm, was)
-	check.Equal(t, "labels", map[string]string{
-		"krake.dev/cluster": "local", "krake.dev/state": "RUNNING", "holder.krake.dev/local": "true",
-	}, cm.Labels)
 }
 
 // A user removes and adds finalizers of others, in any order.
@@ -285,47 +213,6 @@ func TestMoveToAnotherCluster(t *testing.T) {
 		"holder.krake.dev/edge": "true", "holder.krake.dev/local": "true", // it still has the objects
 	}, cm.Labels)
 	check.Equal(t, "finalizers", was.Finalizers, cm.Finalizers)
-}
-
-func TestUpdateRefuses(t *testing.T) {
-	tests := []struct {
-		why    string
-		change func(cm *corev1.ConfigMap)
-		want   string
-	}{
-		{"to be an Application no more", func(cm *corev1.ConfigMap) { delete(cm.Annotations, "krake.dev/application") },
-			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
-		{"no annotations at all", func(cm *corev1.ConfigMap) { cm.Annotations = nil },
-			"metadata.annotations[krake.dev/application]: Forbidden: an Application cannot be turned back into a plain ConfigMap: delete it"},
-		{"to be immutable", func(cm *corev1.ConfigMap) { cm.Immutable = new(true) },
-			"immutable: Forbidden: the status of an Application is kept in the ConfigMap: leave immutable out"},
-		{"another format", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/application"] = "v2" },
-			`metadata.annotations[krake.dev/application]: Unsupported value: "v2": supported values: "v1"`},
-		{"no manifest", func(cm *corev1.ConfigMap) { cm.Data = nil },
-			"data.spec.manifest: Required value: the manifest of the Application, as YAML or JSON, or in its place a TOSCA template as spec.tosca or an archive as spec.csar"},
-		{"a spec that is refused", func(cm *corev1.ConfigMap) { cm.Data["spec.manifest"] = "a: &x 1" },
-			"data.spec.manifest: Invalid value: document 1: line 1: anchors and aliases are not supported: write the value out"},
-	}
-	for _, test := range tests {
-		t.Run(test.why, func(t *testing.T) {
-			was := stored(t)
-			cm := was.DeepCopy()
-			test.change(cm)
-			refusals := mutate.PrepareForUpdate(cm, was).Refusals
-			check.Equal(t, "refusals", []any{test.want}, messages(refusals))
-		})
-	}
-}
-
-// A document that no agent wrote must not block corrections of the spec without an
-// explanation.
-func TestUpdateRefusesWhatCannotBeRead(t *testing.T) {
-	was := stored(t)
-	was.Data["status.learned"] = "{"
-	cm := was.DeepCopy()
-	cm.Data["spec.manifest"] += "\n"
-	refusals := mutate.PrepareForUpdate(cm, was).Refusals
-	check.Equal(t, "refusals", []any{"data: Invalid value: decode status.learned: unexpected end of JSON input"}, messages(refusals))
 }
 
 // An Application that is being deleted is not computed any more. Our fields stay until its
@@ -521,5 +408,45 @@ func TestAnApplicationIsNoObjectOfItself(t *testing.T) {
 		if refused := len(refusals) == 1 && refusals[0].Field == "data.spec.manifest[1].metadata.name"; refused != c.refused || !refused && len(refusals) > 0 {
 			t.Errorf("%s: %v", why, refusals)
 		}
+	}
+}
+
+// The whole ConfigMap, and its annotations, may have a size just below their limits. What the agent
+// adds later counts, too. (testdata/bad/sizes.yaml has the limits of the spec.)
+func TestSizesOfTheConfigMap(t *testing.T) {
+	const whole, annotations = 1 << 20, 256 << 10
+	note := func(bytes int) func(cm *corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) { cm.Data["note"] = strings.Repeat("x", bytes) }
+	}
+	annotation := func(bytes int) func(cm *corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) { cm.Annotations["note"] = strings.Repeat("x", bytes) }
+	}
+	const tooLarge = "data: Invalid value: the ConfigMap would have 10"
+	tests := []struct {
+		why    string
+		change func(cm *corev1.ConfigMap)
+		want   string
+	}{
+		{"other data up to 0.99 of the limit", note(whole * 99 / 100), ""},
+		{"other data that leaves no room for what the agent adds", note(whole - 300), tooLarge},
+		{"binary data of 1.01 of the limit", func(cm *corev1.ConfigMap) {
+			cm.BinaryData = map[string][]byte{"note": make([]byte, whole*101/100)}
+		}, tooLarge},
+		{"annotations of 0.99 of the limit", annotation(annotations * 99 / 100), ""},
+		{"annotations of 1.01 of the limit", annotation(annotations * 101 / 100), "metadata.annotations: Invalid value: they have 264792 bytes; the maximum is 262144: " +
+			"kubectl apply copies the whole ConfigMap into one, kubectl apply --server-side does not"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			cm := submitted()
+			cm.Data = map[string]string{"spec.manifest": storedManifest}
+			test.change(cm)
+			refusals := mutate.PrepareForCreate(cm).Refusals
+			if test.want == "" {
+				check.Empty(t, "refusals", refusals)
+			} else if len(refusals) != 1 || !strings.HasPrefix(refusals[0].Error(), test.want) {
+				t.Errorf("got %v, want %s", refusals, test.want)
+			}
+		})
 	}
 }

@@ -47,7 +47,7 @@ func resourcesOf(spec application.Spec) ([]any, error) {
 	return explained("Invalid TOSCA template content", text, tosca.Translate)
 }
 
-// explained translates a text. Its errors begin with the reference's phrases.
+// explained translates a text. Its errors begin with Krake's phrases.
 func explained(words, text string, translate func([]byte) ([]any, error)) ([]any, error) {
 	resources, err := translate([]byte(text))
 	if err != nil {

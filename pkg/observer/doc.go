@@ -15,7 +15,8 @@
 // observations of owners. informers starts and stops an informer for each kind, and resync finds
 // lost events.
 //
-// The life of an observer follows the table of the reference document:
+// The life of an observer follows the table in the Krake documentation, Observers,
+// "Actions on the API side":
 //
 //	current := observers.Observe(owner, targets)      // from here on, the owner's events wait
 //	...                                               // the owner acts

@@ -3,12 +3,10 @@ package observer
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -136,31 +134,6 @@ func TestEchoAfterStart(t *testing.T) {
 	f.expect(t)
 }
 
-// The owner has learned a value, so its target has changed at Start. An event of its own write
-// that was compared before is no drift.
-func TestEchoAcrossRevisions(t *testing.T) {
-	learned := func(target Target) Target {
-		return wanting(revised(target), map[string]any{"a": "1", "b": "1"})
-	}
-	t.Run("seen before Start", func(t *testing.T) {
-		f, live := started(t)
-		f.observe(t, web, f.target("web"))
-		written := next(live)
-		f.event(written)
-		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
-		f.expect(t)
-	})
-	t.Run("looked at before Start, handed over after it", func(t *testing.T) {
-		f, live := started(t)
-		f.observe(t, web, f.target("web"))
-		written := next(live)
-		looked := f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: written})
-		f.Start(web, []Target{learned(f.target("web"))}, []map[string]any{written})
-		f.handle(looked)
-		f.expect(t)
-	})
-}
-
 // next returns a later version of the object, as an API server would number it.
 func next(live map[string]any) map[string]any {
 	object := (&unstructured.Unstructured{Object: live}).DeepCopy()
@@ -213,20 +186,6 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 	}
 }
 
-// With a real API server, an object is deleted and created again. The owner is notified, and
-// gets the new object.
-func TestRecreated(t *testing.T) {
-	f, former := started(t)
-	f.delete(t, "web")
-	live := f.create(t, "web")
-	f.flush(t)
-	f.expect(t, web)
-	current := f.observe(t, web, f.target("web"))
-	if current[0].UID != uidOf(live) || current[0].UID == uidOf(former) || current[0].Differs() {
-		t.Errorf("known is %+v, want the new object, as desired", current[0])
-	}
-}
-
 // An event is outdated if the owner's own write is newer.
 func TestOvertakenEvent(t *testing.T) {
 	f, live := started(t)
@@ -265,56 +224,6 @@ func TestTwoOwners(t *testing.T) {
 	f.expect(t, web, other)
 }
 
-func projected(a string) manifest.Packed {
-	return manifest.Pack(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": a},
-	})
-}
-
-// A whole object is stored only while it differs, and then completely.
-func TestWhatIsKept(t *testing.T) {
-	f, live := started(t)
-	before := time.Now()
-	want := Observation{
-		UID: uidOf(live), ResourceVersion: versionOf(live),
-		Projection: projected("1"),
-	}
-	check := func() {
-		t.Helper()
-		f.flush(t)
-		got := f.observe(t, web, f.target("web"))[0]
-		f.Start(web, []Target{f.target("web")}, nil)
-		if got.Seen.After(time.Now()) || want.Live != nil && got.Seen.Before(before) {
-			t.Errorf("seen at %s", got.Seen)
-		}
-		got.Seen = time.Time{}
-		if got.Live != nil {
-			got.Live = wholeOf(got.Live.Fields()) // in the same order
-		}
-		check.Equal(t, "known", want, got, seen)
-	}
-	check()
-
-	drifted := f.change(t, "web", `{"data": {"a": "2"}}`)
-	want.ResourceVersion, want.Live = versionOf(drifted), wholeOf(drifted)
-	want.Projection = projected("2")
-	check()
-
-	healed := f.change(t, "web", `{"data": {"a": "1"}}`)
-	want.ResourceVersion, want.Live = versionOf(healed), nil
-	want.Projection = projected("1")
-	check()
-
-	f.delete(t, "web")
-	want = Observation{}
-	f.flush(t)
-	got := f.observe(t, web, f.target("web"))[0]
-	if got.Exists() || !got.Differs() || got.Seen.Before(before) {
-		t.Errorf("known is %+v, want that it does not exist, and since when", got)
-	}
-}
-
 // The events of an informer that was replaced, or has not listed its objects yet, change
 // nothing.
 func TestEventsOfAnotherInformer(t *testing.T) {
@@ -326,4 +235,15 @@ func TestEventsOfAnotherInformer(t *testing.T) {
 	if got := f.last(web, "web"); got.ResourceVersion != versionOf(live) || got.Differs() {
 		t.Errorf("last seen is %+v, want what was seen before", got)
 	}
+}
+
+// A whole object is stored only while it differs, and then completely.
+func TestAnObjectIsStoredWhileItDiffers(t *testing.T) {
+	f, _ := started(t)
+	drifted := f.change(t, "web", `{"data": {"a": "2"}}`)
+	f.flush(t)
+	check.Equal(t, "stored while it differs", drifted, f.last(web, "web").Live.Fields())
+	f.change(t, "web", `{"data": {"a": "1"}}`)
+	f.flush(t)
+	check.Equal(t, "stored when it matches again", map[string]any(nil), f.last(web, "web").Live.Fields())
 }

@@ -70,29 +70,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// An object whose owner cannot be determined has no owner.
-func TestPanicOfOwnerOf(t *testing.T) {
-	f, _ := started(t, func(options *Options, _ *rest.Config) {
-		options.OwnerOf = func(live map[string]any) (Owner, bool) {
-			if data, _ := live["data"].(map[string]any); data["b"] == "2" {
-				panic("no owner")
-			}
-			return web, true
-		}
-	})
-	f.create(t, "stray")
-	f.flush(t)
-	f.expect(t, web)
-	f.change(t, "stray", `{"data": {"b": "2"}}`)
-	f.flush(t)
-	f.expect(t)
-	for _, stray := range f.Strays(web) {
-		if stray.Name == "stray" {
-			t.Error("what is nobody's is a stray")
-		}
-	}
-}
-
 // lines collects the lines of a log.
 type lines struct {
 	mu  sync.Mutex

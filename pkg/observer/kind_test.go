@@ -176,42 +176,6 @@ func TestObjectThatWentWithItsKind(t *testing.T) {
 	}
 }
 
-// A missing kind causes no busy loop: neither in the informer, nor in an owner that asks at
-// each notification, nor in one that asks all the time.
-func TestCallsWhileKindIsMissing(t *testing.T) {
-	t.Parallel()
-	var calls atomic.Int64
-	f := newFixture(t, throughTransport(func(next http.RoundTripper) roundTrip {
-		return func(request *http.Request) (*http.Response, error) {
-			if strings.Contains(request.URL.Path, "/songs") {
-				calls.Add(1)
-			}
-			return next.RoundTrip(request)
-		}
-	}))
-	f.informers.missingPause, f.informers.askedPause = time.Hour, 500*time.Millisecond
-	s := newSongs(f)
-	s.missing(t, s.target(f.namespace))
-	notified := f.count(other)
-	calls.Store(0)
-	began := time.Now()
-	kit.Eventually(t, func() string {
-		f.Observe(other, []Target{s.target(f.namespace)})
-		if time.Since(began) > 4*f.informers.askedPause {
-			return ""
-		}
-		return "asking"
-	})
-	// A try is a list as a watch, and a list.
-	tries := int64(time.Since(began)/f.informers.askedPause) + 1
-	if got := calls.Load(); got == 0 || got > 2*tries {
-		t.Errorf("%d calls, want some, and no more than %d", got, 2*tries)
-	}
-	if got := f.count(other); got != notified {
-		t.Errorf("notified %d times more of what it knew", got-notified)
-	}
-}
-
 // A kind that cannot be listed is an error of its own targets. The owner is notified when the
 // error ends.
 func TestKindThatCannotBeListed(t *testing.T) {

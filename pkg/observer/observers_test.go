@@ -176,9 +176,12 @@ func TestStopped(t *testing.T) {
 	f, live := started(t)
 	f.Stop(web)
 	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
+	f.Observe(other, []Target{f.service("absent")})
+	f.Stop(other) // before the kind is listed
 	f.delete(t, "web")
 	f.flush(t)
 	f.expect(t)
+	check.Equal(t, "users of a kind that was stopped before its first list", 0, f.users()["services"])
 }
 
 func TestSupersedes(t *testing.T) {

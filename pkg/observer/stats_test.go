@@ -1,15 +1,10 @@
 package observer
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -42,60 +37,4 @@ func TestStats(t *testing.T) {
 	if got := f.Stats()[0].Bytes; got > bytes+5_000 {
 		t.Errorf("%d bytes without the whole object, want about %d", got, bytes)
 	}
-}
-
-// A stored record does not refer to the rest of its object.
-func TestKeptIsSmall(t *testing.T) {
-	if got := keep(t, 500, 40_000, true); got > 4000 {
-		t.Errorf("%.0f bytes are kept of an object of 40000, want what is observed of it", got)
-	}
-}
-
-// BenchmarkKept measures the memory of a matching object with its place in the store: of an
-// observed object, and of one without an owner.
-func BenchmarkKept(b *testing.B) {
-	for name, observed := range map[string]bool{"Observed": true, "Nobodys": false} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				b.ReportMetric(keep(b, 5000, 500, observed), "bytes/object")
-			}
-		})
-	}
-}
-
-// keep observes and stores objects of this size, and returns the bytes per object.
-func keep(t testing.TB, objects, size int, observed bool) float64 {
-	t.Helper()
-	o := New(t.Context(), Options{Now: time.Now})
-	name := func(i int) string { return fmt.Sprintf("%06d", i) }
-	target := (&fixture{namespace: "demo"}).target("web")
-	for i := range objects {
-		if observed {
-			o.registry.setViewsLocked(key{configMaps, "demo", name(i)}, []*view{{owner: web, target: target}})
-		}
-	}
-	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME", "namespace": "demo",
-		"uid": "d9607e19-f88f-11e6-a518-42010aNAME", "resourceVersion": "1NAME", "labels": {%q: "yes"}},
-		"data": {"a": "1", "b": "1", "large": %q}}`, label, strings.Repeat("x", size))
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	before := heap()
-	for i := range objects {
-		live := &unstructured.Unstructured{}
-		kit.Must(t, live.UnmarshalJSON([]byte(strings.ReplaceAll(text, "NAME", name(i)))))
-		kit.Must(t, store.Add(o.informers.source.transform(configMaps, live)))
-	}
-	after := heap()
-	if len(store.ListKeys()) != objects {
-		t.Fatalf("%d objects are stored, want %d", len(store.ListKeys()), objects)
-	}
-	runtime.KeepAlive(o)
-	return (after - before) / float64(objects)
-}
-
-func heap() float64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return float64(stats.HeapAlloc)
 }

@@ -78,27 +78,3 @@ func (f *fixture) play(t *testing.T, steps []string) {
 		f.flush(t)
 	}
 }
-
-// Every observation has the summary: of a compared object, of a written one, of one that was
-// known before an owner wanted it, and of a deleted one.
-func TestSummaryThatIsKnown(t *testing.T) {
-	t.Parallel()
-	f, _ := started(t, withSummary)
-	f.create(t, "other")
-	f.flush(t)
-	want := func(known Observation, summary any) {
-		t.Helper()
-		if known.Summary != summary {
-			t.Errorf("the summary of %+v is not %v", known, summary)
-		}
-	}
-	want(f.observe(t, web, f.target("web"))[0], "1")
-	live := f.change(t, "web", `{"data": {"b": "2"}}`)
-	f.Start(web, []Target{f.target("web")}, []map[string]any{live})
-	want(f.observe(t, web, f.target("web"))[0], "2")
-	want(f.observe(t, web, revised(f.target("web")))[0], "2")
-	want(f.observe(t, other, f.target("other"))[0], "1")
-	f.delete(t, "web")
-	f.flush(t)
-	want(f.observe(t, web, f.target("web"))[0], nil)
-}

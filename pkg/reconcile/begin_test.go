@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -25,7 +24,6 @@ func TestMayBegin(t *testing.T) {
 		{"nothing has changed", func(*testing.T, *world) {}, false, nil},
 		{"drift", drift, false, []string{"Patch ConfigMap config replace /data/a"}},
 		{"a deleted object", func(_ *testing.T, w *world) { w.vanish("ConfigMap config") }, false, []string{"Create ConfigMap config"}},
-		{"another mode", func(_ *testing.T, w *world) { w.annotate(application.ModeAnnotation, application.Observe) }, false, nil},
 		{"a new spec", func(_ *testing.T, w *world) { w.respec(twoObjects, "") }, true, []string{"Create Deployment web"}},
 		{"a new spec that was refused", func(t *testing.T, w *world) {
 			w.respec(twoObjects, "")
@@ -35,10 +33,6 @@ func TestMayBegin(t *testing.T) {
 			delete(w.failures, "Create Deployment web")
 			w.forget()
 		}, true, []string{"Create Deployment web"}},
-		{"a new spec that is only observed", func(_ *testing.T, w *world) {
-			w.annotate(application.ModeAnnotation, application.Observe)
-			w.respec(twoObjects, "")
-		}, false, nil},
 		{"a move to another cluster", func(t *testing.T, w *world) {
 			here := w.objects
 			w.travel(t, "edge")
@@ -47,12 +41,6 @@ func TestMayBegin(t *testing.T) {
 			w.visit("local", here)
 		}, true, []string{"Delete ConfigMap config"}},
 		{"deletion", func(_ *testing.T, w *world) { deleted(w) }, true, []string{"Delete ConfigMap config"}},
-		{"suspension", func(_ *testing.T, w *world) { w.annotate(application.ModeAnnotation, application.Suspend) }, false, nil},
-		{"a restarted agent", func(_ *testing.T, w *world) { w.restart() }, false, nil},
-		{"drift during a restart", func(t *testing.T, w *world) {
-			w.restart()
-			drift(t, w)
-		}, false, []string{"Patch ConfigMap config replace /data/a"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

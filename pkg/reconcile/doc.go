@@ -1,6 +1,7 @@
 // Package reconcile is the loop: it makes the objects on the target cluster match an Application,
 // and records the result. One level-based loop serves creation, update, drift and deletion. Its
-// steps are those of the reference document: calculate (4), act (5), learn (6), record (7).
+// steps are those of the Krake documentation, Application controller, "Reconciliation loop":
+// calculate (4), act (5), learn (6), record (7).
 //
 // [Reconciler.Reconcile] reads the stored Application and works on a copy. Reconciler.phases lists
 // the phases of an Application that belongs to this cluster. Each phase is a small type in a file

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,10 +197,6 @@ func TestSecretsInAnswers(t *testing.T) {
 			w.objects = map[string]map[string]any{}
 			w.failures["Create ConfigMap config"] = invalid()
 		}, "Invalid", "v1 ConfigMap demo/config: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, ""},
-		{"of a patch", func(t *testing.T, w *world) {
-			drift(t, w)
-			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, ""},
 		{"of a deletion", func(t *testing.T, w *world) {
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
@@ -212,12 +209,6 @@ func TestSecretsInAnswers(t *testing.T) {
 				Reason: metav1.StatusReasonBadRequest, Message: "no: " + secret,
 			}}
 		}, "Error", "v1 ConfigMap demo/config: BadRequest", "BadRequest"},
-		{"of a list", func(_ *testing.T, w *world) {
-			w.failures["Observe"] = errors.Join(fmt.Errorf("watch it: %w", apierrors.NewForbidden(resource, "", errors.New(secret))))
-		}, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps" + unlessBound, "Forbidden: configmaps"},
-		{"an API that is not there has no values", func(_ *testing.T, w *world) {
-			w.failures["Observe"] = errors.New("connection refused")
-		}, "Error", "v1 ConfigMap demo/config: connection refused", "connection refused"},
 		{"several: the gravest is told, the other tried again", func(t *testing.T, w *world) {
 			w.respec(twoObjects, "")
 			drift(t, w)
@@ -243,68 +234,6 @@ func TestSecretsInAnswers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Of observed and reverted values, only the path is reported.
-func TestNoValuesInReports(t *testing.T) {
-	w := running(t, oneObject, "")
-	drift(t, w)
-	w.mustReconcile(t)
-	if said := strings.Join(w.reports, ""); strings.Contains(said, secret) || !strings.Contains(said, "data.a") {
-		t.Errorf("reported: %s", said)
-	}
-}
-
-// A kind that the cluster does not serve may be installed later: the agent looks for it again.
-func TestUnknownKind(t *testing.T) {
-	w := newWorld(t, `{apiVersion: v1, kind: Opera, metadata: {name: tosca}}`, "")
-	w.checkRequeued(t)
-	w.checkReconciled(t, application.StateFailed, "KindNotFound",
-		`cannot find the resource of v1 Opera tosca: no matches for kind "Opera" in version "v1": the agent creates it when the cluster serves the kind; or correct apiVersion and kind`)
-}
-
-// A foreign object is not touched, neither by a creation nor by a patch.
-func TestForeignObject(t *testing.T) {
-	const message = "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted
-	t.Run("without our label nobody sees it before the creation", func(t *testing.T) {
-		w := newWorld(t, oneObject, "")
-		w.alien(nil)
-		w.unseen["ConfigMap config"] = true
-		w.checkRequeued(t)
-		w.checkCalls(t, "Observe", "Write inventory.local status krake.dev/state finalizers", "Create ConfigMap config", "Read ConfigMap config", "Write status krake.dev/state", "Start")
-		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
-	})
-	t.Run("with our label, but without the proof", func(t *testing.T) {
-		w := newWorld(t, oneObject, "")
-		w.alien(nil)
-		w.checkRequeued(t)
-		check.Equal[any](t, "their object", map[string]any{"a": "theirs"}, w.objects["ConfigMap config"]["data"])
-		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
-	})
-	t.Run("with the proof of another object, as the server copies it to what it derives", func(t *testing.T) {
-		w := running(t, oneObject, "")
-		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
-			annotations := live.GetAnnotations()
-			annotations[application.OwnerAnnotation] = "demo/app /ConfigMap/demo/other"
-			live.SetAnnotations(annotations)
-		})
-		w.restart() // or the agent would know that the object is ours
-		w.checkRequeued(t)
-		w.checkReconciled(t, application.StateFailed, "AlreadyExists", message)
-	})
-}
-
-// A repair that the API server accepts without effect is not repeated: the value is learned as
-// the server's form.
-func TestIneffectiveRepair(t *testing.T) {
-	w := running(t, oneObject, "")
-	drift(t, w)
-	w.answer = func(live map[string]any) { live["data"] = map[string]any{"a": secret} }
-	w.mustReconcile(t)
-	w.checkReady(t, application.StateRunning, "Ready", ready)
-	w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
-		"the API server, or a webhook there, stores values in another form: v1 ConfigMap demo/config: data.a")
-	w.checkQuiet(t)
 }
 
 // A difference that no patch can repair is a failure, and is not reported as a repair each
@@ -398,4 +327,88 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	if _, err := w.reconcile(t); err == nil || reconcile.IsStated(err) {
 		t.Errorf("%v: the administrator of the agent has to see it", err)
 	}
+}
+
+func errNo(name string) error { return apierrors.NewForbidden(resource, name, errors.New(secret)) }
+
+func errTerminating() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Reason: metav1.StatusReasonForbidden, Code: 403,
+		Details: &metav1.StatusDetails{Kind: "configmaps", Name: "config", Causes: []metav1.StatusCause{
+			{Type: corev1.NamespaceTerminatingCause, Message: "namespace demo is being terminated", Field: "metadata.namespace"},
+		}},
+	}}
+}
+
+// A fault of one object does not delay the others: they are created, and their drift is
+// reverted. The kind of fault determines when the object is tried again.
+func TestOneObjectApart(t *testing.T) {
+	const both = `{apiVersion: v1, kind: %s, metadata: {name: config}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}
+`
+	never, slowly := ctrl.Result{}, ctrl.Result{RequeueAfter: time.Minute}
+	cases := []struct {
+		name    string
+		kind    string
+		set     func(w *world)
+		reason  string
+		stalled string
+		want    ctrl.Result
+		fails   bool
+	}{
+		{"a kind that is not served may come, of which an event tells", "Opera", func(*world) {}, "KindNotFound", "KindNotFound", slowly, false},
+		{"a kind that must not be watched", "ConfigMap", func(w *world) { w.unknown["ConfigMap config"] = fmt.Errorf("watch it: %w", errNo("config")) },
+			"Forbidden", "Progressing", never, true},
+		{"one that must not be created", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errNo("config") },
+			"Forbidden", "Progressing", never, true},
+		{"one whose values are not taken", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = invalid() },
+			"Invalid", "Invalid", never, false},
+		{"a namespace that goes", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errTerminating() },
+			"NamespaceTerminating", "NamespaceTerminating", slowly, false},
+		{"one that is there already", "ConfigMap", func(w *world) { w.alien(nil) }, "AlreadyExists", "Progressing", slowly, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(both, c.kind), "")
+			c.set(w)
+			for range 2 {
+				if result, err := w.pass(t); result != c.want || (err != nil) != c.fails {
+					t.Errorf("result %+v, error %v", result, err)
+				}
+			}
+			if w.objects["Service web"] == nil {
+				t.Fatal("the other object was not created")
+			}
+			w.somebody(t, "somebody", "Service web", "NodePort", "spec", "type")
+			if _, err := w.pass(t); (err != nil) != c.fails {
+				t.Errorf("error %v", err)
+			}
+			if spec, _ := w.objects["Service web"]["spec"].(map[string]any); spec["type"] != "ClusterIP" {
+				t.Error("the drift of the other object was not reverted")
+			}
+			w.checkReason(t, application.ReconciledCondition, c.reason)
+			w.checkReason(t, application.StalledCondition, c.stalled)
+			before := w.version
+			w.restart()
+			if _, err := w.pass(t); (err != nil) != c.fails || w.version != before {
+				t.Errorf("after a restart: %q, error %v", w.writes(), err)
+			}
+		})
+	}
+}
+
+// Objects of a kind that is not served are not taken for removed from the spec. They are still
+// in the inventory when the kind is served again.
+func TestHeldOfAnUnservedKind(t *testing.T) {
+	w := running(t, twoObjects, "")
+	served := w.Kinds
+	w.Kinds = without{served, "Deployment"}
+	w.checkPass(t)
+	w.checkHeld(t, true, "Deployment web", "ConfigMap config")
+	w.checkReason(t, application.ReconciledCondition, "KindNotFound")
+	w.Kinds = served
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkSilentRestart(t)
 }

@@ -165,7 +165,7 @@ func TestFetchThatFails(t *testing.T) {
 	w.checkObjects(t, 2)
 }
 
-// An illegal template is reported in the words of the reference. Only a change of the URL or
+// An illegal template is reported in the words of Krake. Only a change of the URL or
 // of its content helps.
 func TestFetchOfWhatIsNotLegal(t *testing.T) {
 	cases := []struct {
@@ -195,7 +195,7 @@ func TestFetchOfWhatIsNotLegal(t *testing.T) {
 	}
 }
 
-// A template that was never admitted is also refused in the words of the reference.
+// A template that was never admitted is also refused in the words of Krake.
 func TestTemplateThatIsNotLegal(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	delete(w.cm.Data, application.ManifestKey)

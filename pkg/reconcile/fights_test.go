@@ -240,64 +240,6 @@ func lose(live *unstructured.Unstructured, names ...string) {
 	live.SetAnnotations(annotations)
 }
 
-// A rival that changes an object three times a second for five minutes costs at most twenty
-// writes, whatever other faults the object has.
-func TestFightBesides(t *testing.T) {
-	rivals := func(t *testing.T, w *world, round int) {
-		t.Helper()
-		w.somebody(t, "rival", "Song aria", fmt.Sprint("theirs ", round), "spec", "free")
-	}
-	cases := []struct {
-		name string
-		// admit is the API server's validation after the change of the spec.
-		admit func(before, after map[string]any) error
-		wins  func(t *testing.T, w *world, round int)
-	}{
-		{"over the proof", nil, func(t *testing.T, w *world, _ int) {
-			w.change(t, "Song aria", func(live *unstructured.Unstructured) { lose(live, application.OwnerAnnotation) })
-		}},
-		{"over a field, while another is refused", immutable("spec", "fixed"), rivals},
-		{"over the field that is refused", func(_, after map[string]any) error {
-			if value, _, err := unstructured.NestedString(after, "spec", "free"); err != nil || value == "2" {
-				return refuse("spec", "free")
-			}
-			return nil
-		}, rivals},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := running(t, song("1", "1"), "")
-			if c.admit != nil {
-				w.admit = c.admit
-			}
-			w.respec(song("2", "2"), "")
-			w.mustPass(t)
-			w.step = 300 * time.Millisecond
-			round := 0
-			written := w.fight(t, 5*time.Minute, func() { round++; c.wins(t, w, round) })
-			if len(written) > 20 || len(written) < 5 {
-				t.Errorf("%d writes", len(written))
-			}
-			w.checkReason(t, application.ContendedCondition, "CompetingWriter")
-		})
-	}
-}
-
-// Marks that a webhook removes at every write are also restored less and less often.
-func TestMarksThatAreNotKept(t *testing.T) {
-	for _, name := range []string{application.OwnerAnnotation, application.OwnerUIDAnnotation} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, oneObject, "")
-			w.answer = func(live map[string]any) { lose(&unstructured.Unstructured{Object: live}, name) }
-			w.step = 300 * time.Millisecond
-			written := w.fight(t, 5*time.Minute, func() { w.version++ })
-			if len(written) > 20 {
-				t.Errorf("%d writes", len(written))
-			}
-		})
-	}
-}
-
 // If the API server contradicts itself about an object's existence, the agent does not ask
 // without end.
 func TestNeitherThereNorMissing(t *testing.T) {
@@ -306,37 +248,6 @@ func TestNeitherThereNorMissing(t *testing.T) {
 	w.mustPass(t)
 	if len(w.touches()) > 4 {
 		t.Errorf("writes to the target: %q", w.touches())
-	}
-	w.checkReason(t, application.ReconciledCondition, "Error")
-}
-
-// The agent stops asking also if the server rewrites more fields than one patch can hold.
-func TestManyFieldsThatAreNotKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make verify runs it: 5000 fields take seconds")
-	}
-	values := func(value string) (text string) {
-		for i := range 5000 {
-			text += fmt.Sprintf("  k%d: %q\n", i, value)
-		}
-		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata:\n" + text
-	}
-	w := running(t, values("1"), "")
-	w.respec(values("2"), "")
-	patches := 0
-	w.answer = func(live map[string]any) {
-		patches++
-		data, ok := live["data"].(map[string]any)
-		if !ok {
-			t.Fatalf("data: %v", live["data"])
-		}
-		for key := range data {
-			data[key] = fmt.Sprint("webhook's ", patches)
-		}
-	}
-	w.mustPass(t)
-	if patches > 20 {
-		t.Errorf("%d patches in one pass", patches)
 	}
 	w.checkReason(t, application.ReconciledCondition, "Error")
 }

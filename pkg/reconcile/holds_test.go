@@ -204,20 +204,6 @@ func TestMarksOfAHeldObject(t *testing.T) {
 	w.checkSilentRestart(t)
 }
 
-// A rival that removes the marks again and again is a fight, as over any field.
-func TestFightOverTheMarksOfAHeldObject(t *testing.T) {
-	w := running(t, oneObject, "")
-	w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour))
-	w.step = time.Second
-	written := w.fight(t, time.Minute, func() {
-		w.somebody(t, "rival", "ConfigMap config", "theirs", "data", "a")
-		w.somebody(t, "rival", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
-	})
-	if len(written) > 11 {
-		t.Errorf("%d writes in a minute", len(written))
-	}
-}
-
 // A spec that changes during a hold is carried out when the hold ends.
 func TestAHeldUpdate(t *testing.T) {
 	w := running(t, oneObject, "")

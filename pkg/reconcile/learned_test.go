@@ -2,12 +2,15 @@ package reconcile_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // sized returns a song whose size is observed but not in the manifest.
@@ -27,20 +30,6 @@ func learning(t *testing.T) *world {
 	return w
 }
 
-// A client that removes a learned value from a held object does not refuse it as the API
-// server does. The value is restored when the hold ends.
-func TestALearnedValueOfAHeldObject(t *testing.T) {
-	w := learning(t)
-	w.annotate(application.HoldUntilAnnotation, w.now.Add(time.Minute))
-	w.change(t, "Song aria", func(live *unstructured.Unstructured) {
-		live.SetLabels(nil) // causes a write
-		unstructured.RemoveNestedField(live.Object, "spec", "size")
-	})
-	w.checkPass(t, "Patch Song aria add /metadata/labels")
-	w.now = w.now.Add(time.Minute)
-	w.checkPass(t, "Patch Song aria add /spec/size")
-}
-
 // If the API server refuses a spec as a whole, as for a StatefulSet, it does not refuse each
 // value in it. The learned values stay on the object.
 func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
@@ -55,24 +44,6 @@ func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
 	w.respec(sized("1", "2"))
 	w.checkPass(t, "Patch Song aria replace /spec/free")
 	w.checkReason(t, application.ReconciledCondition, "Invalid")
-}
-
-// A form is stored although another field is refused, and its value is sent once.
-func TestAFormBesidesARefusal(t *testing.T) {
-	w := learning(t)
-	w.answer = func(live map[string]any) {
-		if free, _, err := unstructured.NestedString(live, "spec", "free"); err == nil && free == "2" {
-			writes("two", "spec", "free")(live)
-		}
-	}
-	w.admit = immutable("spec", "fixed")
-	w.respec(sized("2", "2"))
-	for i, want := range [][]string{
-		{"Patch Song aria replace /spec/fixed replace /spec/free", "Patch Song aria replace /spec/free"}, nil, nil,
-	} {
-		w.checkPass(t, want...)
-		w.somebody(t, "somebody", "Song aria", fmt.Sprint(i), "spec", "unobserved")
-	}
 }
 
 // A webhook that writes another value each time does not fill the ConfigMap.
@@ -91,4 +62,203 @@ func TestFormsAreBounded(t *testing.T) {
 	if size := len(w.cm.Data[application.LearnedKey]); round < 50 || size > 1000 {
 		t.Errorf("after %d writes %d bytes were learned", round, size)
 	}
+}
+
+// web is a workload with one container.
+const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
+  template: {spec: {containers: [{name: main, image: "main:1"}]}}}}`
+
+// writes returns the behaviour of an API server, or of its webhook, that always writes this
+// value.
+func writes(value any, path ...string) func(map[string]any) {
+	return func(live map[string]any) {
+		if err := unstructured.SetNestedField(live, value, path...); err != nil {
+			panic(err) // a mistake of the test
+		}
+	}
+}
+
+// removes returns the behaviour of an API server that drops a field.
+func removes(path ...string) func(map[string]any) {
+	return func(live map[string]any) { unstructured.RemoveNestedField(live, path...) }
+}
+
+// The manager writes this value, and managedFields record it.
+func (w *world) somebody(t *testing.T, manager, name string, value any, path ...string) {
+	t.Helper()
+	w.change(t, name, func(live *unstructured.Unstructured) {
+		writes(value, path...)(live.Object)
+		fields := "{}"
+		for _, name := range slices.Backward(path) {
+			fields = fmt.Sprintf(`{"f:%s":%s}`, name, fields)
+		}
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: manager, Operation: "Update", Time: &metav1.Time{Time: w.now}, FieldsV1: metav1.NewFieldsV1(fields),
+		}})
+	})
+}
+
+// If the answer to a creation has other values, they are the API server's form. The form is
+// reported, stored beyond this process, and no drift.
+func TestACreationIsWrittenOtherwise(t *testing.T) {
+	cases := []struct {
+		name, manifest string
+		answer         func(map[string]any)
+		object, fields string
+		forms          []any
+	}{
+		{
+			"a value in other words", oneObject, writes("one", "data", "a"),
+			"v1 ConfigMap demo/config", "data.a",
+			[]any{map[string]any{"path": []any{"data", "a"}, "want": "1", "have": "one"}},
+		},
+		{
+			"a webhook that adds a container, though the schema allows for none", web, func(live map[string]any) {
+				containers, _, _ := unstructured.NestedSlice(live, "spec", "template", "spec", "containers")
+				writes(append(containers, map[string]any{"name": "sidecar", "image": "side:1"}), "spec", "template", "spec", "containers")(live)
+			},
+			"apps/v1 Deployment demo/web", "spec.template.spec.containers",
+			[]any{map[string]any{"path": []any{"spec", "template", "spec", "containers"}, "want": int64(1), "have": int64(2)}},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.manifest, "")
+			w.answer = c.answer
+			w.mustReconcile(t)
+			w.answer = func(map[string]any) {}
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
+				"the API server, or a webhook there, stores values in another form: "+c.object+": "+c.fields)
+			var forms []any
+			for _, entry := range w.app(t).Learned {
+				forms, _ = entry["krake.dev/forms"].([]any)
+			}
+			check.Equal(t, "forms", c.forms, forms)
+			w.checkQuiet(t)
+			w.checkSilentRestart(t)
+		})
+	}
+}
+
+// A webhook that rewrites an observed field at every write gets one write, and then its value
+// stays. Further writes would get the same answer without end.
+func TestAWebhookThatRewrites(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.answer = writes("webhook's", "data", "a")
+	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.checkCondition(t, application.ReconciledCondition, "NormalizedByServer",
+		"the API server, or a webhook there, stores values in another form: v1 ConfigMap demo/config: data.a")
+	w.checkQuiet(t)
+	w.checkSilentRestart(t)
+
+	// Any other value is still drift.
+	w.forget()
+	w.somebody(t, "somebody", "ConfigMap config", "other", "data", "a")
+	w.mustReconcile(t)
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.checkQuiet(t)
+}
+
+// A form holds for one desired value: it is forgotten together with that value.
+func TestAFormOfAFormerValue(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.answer = writes("one", "data", "a")
+	w.mustReconcile(t)
+	w.answer = func(map[string]any) {}
+	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
+	w.mustRest(t)
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.checkReason(t, application.ReconciledCondition, "Reconciled")
+	w.checkNothingLearned(t)
+
+	// After a return to the former value, its form is unknown.
+	w.respec(oneObject, "")
+	w.mustRest(t)
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+	w.checkSilentRestart(t)
+}
+
+// A value that a hold keeps is no form of the API server: it is repaired when the hold ends.
+func TestWhatIsHeldIsNoForm(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.HoldUntilAnnotation, w.now.Add(time.Minute))
+	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+		live.SetLabels(nil)
+		live.Object["data"] = map[string]any{"a": "theirs"}
+	})
+	w.checkPass(t, "Patch ConfigMap config add /metadata/labels")
+	w.checkNothingLearned(t)
+	w.now = w.now.Add(time.Minute)
+	w.mustRest(t)
+	w.checkTouches(t, "Patch ConfigMap config replace /data/a")
+}
+
+// A change of one field makes the API server change another one, which was not sent. The new
+// value is no form, so the other field is sent, too.
+func TestAFieldThatDependsOnAnother(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	last := "1"
+	w.answer = func(live map[string]any) {
+		if free, _, _ := unstructured.NestedString(live, "spec", "free"); free != last {
+			last = free
+			writes("reset", "spec", "fixed")(live)
+		}
+	}
+	w.somebody(t, "s", "Song aria", "x", "spec", "free")
+	last = "x"
+	w.checkPass(t, "Patch Song aria replace /spec/free", "Patch Song aria replace /spec/fixed")
+	w.checkReason(t, application.ReconciledCondition, "Reconciled")
+	w.checkQuiet(t)
+}
+
+const (
+	openService = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}"
+	openSchema  = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {sessionAffinity: null, ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}"
+)
+
+// serving returns a world whose API server fills in the field that the schema leaves open.
+func serving(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, openService, openSchema)
+	w.answer = func(live map[string]any) {
+		spec, _ := live["spec"].(map[string]any)
+		if spec["sessionAffinity"] == nil {
+			spec["sessionAffinity"] = "None"
+		}
+	}
+	w.mustReconcile(t)
+	w.forget()
+	return w
+}
+
+// Another replica, for example, may have learned another value.
+func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
+	w := serving(t)
+	w.mustReconcile(t)
+	app := w.app(t)
+	app.Learned[0]["spec"].(map[string]any)["sessionAffinity"] = "ClientIP"
+	check.Must(t, app.Record(w.cm))
+	w.cm.ResourceVersion = w.next()
+	w.mustRest(t)
+	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
+}
+
+// A change of the spec is carried out at once, and so is its reversal.
+func TestPlanFollowsTheSpec(t *testing.T) {
+	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: one}}", "")
+	for _, value := range []string{"two", "one"} {
+		w.forget()
+		w.respec("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: "+value+"}}", "")
+		w.mustReconcile(t)
+		w.checkTouches(t, "Patch ConfigMap a replace /data/key")
+	}
+	w.forget()
+	w.respec(w.cm.Data[application.ManifestKey], "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}")
+	w.mustReconcile(t)
+	w.somebody(t, "somebody", "ConfigMap a", "three", "data", "key")
+	w.mustRest(t)
+	w.checkTouches(t)
 }

@@ -41,9 +41,6 @@ func TestObserve(t *testing.T) {
 			w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.SetLabels(nil) })
 			w.unseen["ConfigMap config"] = true
 		}, "Drifted", "v1 ConfigMap demo/config: metadata.labels", []string{"Create ConfigMap config", "Patch ConfigMap config add /metadata/labels"}},
-		{"its label is another", func(t *testing.T, w *world) {
-			w.somebody(t, "somebody", "ConfigMap config", "x", "metadata", "labels", application.OwnedByLabel)
-		}, "Drifted", `v1 ConfigMap demo/config: metadata.labels["krake.dev/owned-by"]`, []string{"Patch ConfigMap config replace /metadata/labels/krake.dev~1owned-by"}},
 		{"there is another object of its name", func(_ *testing.T, w *world) { w.alien(nil) },
 			"AlreadyExists", "the object exists and does not belong to this Application: v1 ConfigMap demo/config" + unlessAdopted, nil},
 		{"that is to be adopted", func(_ *testing.T, w *world) {
@@ -52,9 +49,6 @@ func TestObserve(t *testing.T) {
 		}, "Drifted", "", []string{
 			"Patch ConfigMap config add /metadata/annotations add /metadata/labels", "Patch ConfigMap config replace /data/a",
 		}},
-		{"a resource is to be changed", func(_ *testing.T, w *world) {
-			w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, "")
-		}, "Drifted", "v1 ConfigMap demo/config: data.a", []string{"Patch ConfigMap config replace /data/a"}},
 		{"a resource has come", func(_ *testing.T, w *world) { w.respec(twoObjects, "") },
 			"Drifted", "apps/v1 Deployment demo/web: the object is missing", []string{"Create Deployment web"}},
 		{"a resource has left", func(_ *testing.T, w *world) {
@@ -164,18 +158,6 @@ func TestSuspend(t *testing.T) {
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 		})
 	}
-}
-
-// A drift that happened during the suspension is reverted and reported.
-func TestDriftWhileSuspended(t *testing.T) {
-	w := running(t, oneObject, "")
-	w.annotate(application.ModeAnnotation, application.Suspend)
-	w.mustReconcile(t)
-	w.somebody(t, "somebody", "ConfigMap config", "theirs", "data", "a")
-	w.annotate(application.ModeAnnotation, application.Enforce)
-	w.mustRest(t)
-	w.checkReports(t, "Resumed v1 ConfigMap demo/app",
-		"DriftReverted v1 ConfigMap demo/config: data.a, changed by somebody (Update at 2026-01-02T12:00:04Z), in 12ms")
 }
 
 // An Application that is deleted follows its deletion policy in every mode.

@@ -487,19 +487,6 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	w.checkObjects(t, 0)
 }
 
-// Objects that are abandoned while the target is known not to answer are reported, too.
-func TestAbandonedWhileUnreachable(t *testing.T) {
-	w := running(t, oneObject, "")
-	deleted(w)
-	for range 2 {
-		if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
-			t.Fatal(err)
-		}
-		w.cm = nil
-	}
-	w.checkReports(t, "Abandoned v1 ConfigMap demo/config")
-}
-
 // The agent maps namespaces to the names of its cluster. Documents and manifests keep the
 // hub's names.
 func TestMappedNamespace(t *testing.T) {
@@ -525,15 +512,6 @@ func TestMappedNamespace(t *testing.T) {
 		w.mustReconcile(t)
 		w.checkObjects(t, 0)
 	}
-}
-
-// The agent does nothing in namespaces that it does not serve, whatever the hub asks.
-func TestNamespacesOfTheAgent(t *testing.T) {
-	w := newWorld(t, oneObject, "")
-	w.Namespaces.Allowed = []string{"tenant"}
-	w.mustReconcile(t)
-	w.checkReason(t, application.ReadyCondition, "Refused")
-	w.checkObjects(t, 0)
 }
 
 // A user who abandons objects gets a list of them, because no agent knows them afterwards.

@@ -110,44 +110,6 @@ func TestRestlessApplication(t *testing.T) {
 	}
 }
 
-// A status that an agent had to write when it started to leave is stale when the Application
-// returns. The leaving was incomplete. No absent object is reported as present, and none is
-// created that the hub does not know.
-func TestPendingBeforeALeavingByHalves(t *testing.T) {
-	w := running(t, twoObjects, "")
-	here, agent := w.objects, w.Reconciler
-	w.hubFails = errSilent
-	drift(t, w)
-	w.mustTry(t)
-	if len(w.Pending()) != 1 {
-		t.Fatal("nothing is pending")
-	}
-	w.hubFails = nil
-	w.travel(t, "edge")
-	w.visit("edge", map[string]map[string]any{})
-	w.mustReconcile(t)
-
-	w.Reconciler, w.objects = agent, here
-	w.failures["Delete ConfigMap config"] = errors.New("no")
-	w.mustFail(t)
-	clear(w.failures)
-	w.travel(t, application.LocalCluster)
-	w.admit = func(before, after map[string]any) error {
-		app := w.app(t)
-		if id, err := manifest.Identify(after); err != nil || before == nil && !slices.Contains(app.Inventory, id) {
-			t.Errorf("%v is created, and the hub knows of %v: %v", id, app.Inventory, err)
-		}
-		if app.HandedOver() {
-			t.Errorf("all is said to be there: %+v", app.Status)
-		}
-		return nil
-	}
-	w.mustReconcile(t)
-	if len(here) != 2 {
-		t.Errorf("there is %v", here)
-	}
-}
-
 // seedOf returns the seed of the random choices, and logs it. With the same KRAKE_TEST_SEED
 // the test repeats them.
 func seedOf(t *testing.T) uint64 {

@@ -1,8 +1,10 @@
 package reconcile_test
 
 import (
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,19 +156,6 @@ func TestAdopted(t *testing.T) {
 				t.Errorf("our marks stay: %v", left)
 			}
 		})
-	}
-}
-
-// The intended adoption is written before it happens.
-func TestAdoptionIsWrittenAhead(t *testing.T) {
-	w := newWorld(t, oneObject, "")
-	w.alien(nil)
-	w.annotate(application.AdoptAnnotation, true)
-	w.failures["Write inventory.local"] = errors.New("no space")
-	w.forget()
-	w.mustFail(t)
-	if object := (&unstructured.Unstructured{Object: w.objects["ConfigMap config"]}); len(object.GetLabels()) > 0 {
-		t.Error("it has our marks, and nobody remembers that it was there before")
 	}
 }
 
@@ -323,4 +312,51 @@ func TestStraysOutOfReach(t *testing.T) {
 	}
 	w.checkQuiet(t)
 	w.checkObjects(t, 51)
+}
+
+// Our marks are on every object, are observed, and appear in no document, whatever the schema
+// observes.
+func TestMarksStayOutOfDocuments(t *testing.T) {
+	cases := []struct{ name, labels, schema string }{
+		{"labels and annotations of the manifest are observed one by one", `labels: {team: x}, annotations: {note: x}`, ``},
+		{"observed as a whole, beside those of the manifest", `labels: {team: x}, annotations: {note: x}`, `labels: null, annotations: null`},
+		{"observed as a whole, and there are none but ours", ``, `labels: null, annotations: null`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			observed := ""
+			if c.schema != "" {
+				observed = fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, %s}, data: {a: null}}`, c.schema)
+			}
+			w := newWorld(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, %s}, data: {a: "1"}}`, c.labels), observed)
+			w.mustReconcile(t)
+			checkNoMarks(t, w)
+
+			// From here on, the observers' projection is published.
+			w.checkQuiet(t)
+			checkNoMarks(t, w)
+			w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { live.Object["data"] = map[string]any{"a": "2"} })
+			w.mustReconcile(t)
+			checkNoMarks(t, w)
+			w.checkQuiet(t)
+
+			object := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
+			ours := []string{application.OwnerAnnotation, application.OwnerUIDAnnotation}
+			for _, annotation := range ours {
+				if object.GetAnnotations()[annotation] == "" {
+					t.Errorf("the object lacks %s", annotation)
+				}
+			}
+		})
+	}
+}
+
+func checkNoMarks(t *testing.T, w *world) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(w.cm.Data)) {
+		// The stored schema is the user's, unchanged.
+		if strings.HasPrefix(key, "status.") && key != application.MangledSchemaKey && strings.Contains(w.cm.Data[key], application.Prefix) {
+			t.Errorf("%s: %s", key, w.cm.Data[key])
+		}
+	}
 }

@@ -26,7 +26,8 @@ func (r *Reconciler) phases() []phase {
 	}
 }
 
-// ensure runs the phases (steps 4 to 7 of the reference's loop) until one ends the pass.
+// ensure runs the phases (steps 4 to 7 of the Krake documentation, Application
+// controller) until one ends the pass.
 func (r *Reconciler) ensure(ctx context.Context, p *pass) (ctrl.Result, error) {
 	p.target = r.actorFor(p.app)
 	defer func() {

@@ -1,7 +1,6 @@
 package reconcile_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -149,24 +147,6 @@ func TestARefusalWithoutFields(t *testing.T) {
 	}
 }
 
-// A cause that names an object covers all fields that were written in it.
-func TestARefusalOfAnObject(t *testing.T) {
-	w := running(t, `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: {c: "1", d: "1"}, b: "1"}}`, "")
-	w.admit = func(before, after map[string]any) error {
-		if immutable("spec", "a")(before, after) != nil {
-			return refuse("spec", "a")
-		}
-		return nil
-	}
-	w.respec(`{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: {c: "2", d: "2"}, b: "2"}}`, "")
-	w.mustReconcile(t)
-	w.checkTouches(t,
-		"Patch Song aria replace /spec/a/c replace /spec/a/d replace /spec/b",
-		"Patch Song aria replace /spec/b",
-	)
-	w.checkQuiet(t)
-}
-
 // A refused creation is not tried again until the spec changes.
 func TestARefusedCreation(t *testing.T) {
 	w := newWorld(t, song("1", "1"), "")
@@ -249,17 +229,6 @@ func TestARefusedLearnedValue(t *testing.T) {
 			w.checkRefusedRestart(t, 1)
 		})
 	}
-}
-
-// A refusal by a webhook of the target has another code, and is tried again.
-func TestDeniedByAWebhook(t *testing.T) {
-	w := running(t, song("1", "1"), "")
-	w.admit = func(_, _ map[string]any) error { return apierrors.NewForbidden(resource, "aria", errors.New(secret)) }
-	w.respec(song("1", "2"), "")
-	if result, err := w.reconcile(t); !apierrors.IsForbidden(err) || result != (ctrl.Result{}) {
-		t.Errorf("result %+v, error %v", result, err)
-	}
-	w.checkReason(t, application.ReconciledCondition, "Forbidden")
 }
 
 // namedPorts is an API server's validation of Service ports: several ports need names, each

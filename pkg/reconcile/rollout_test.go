@@ -115,31 +115,3 @@ func TestTheLastTextOfARolloutIsWritten(t *testing.T) {
 		})
 	}
 }
-
-// Another reason does not wait for the pace of the texts.
-func TestAFailedRolloutIsWrittenAtOnce(t *testing.T) {
-	q := rollingOut(t)
-	for i := range 8 {
-		q.report(t, int64(i+1))
-		q.pass(t, q.now.Add(time.Second))
-	}
-	q.change(t, "Deployment web", func(live *unstructured.Unstructured) {
-		writes([]any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}}, "status", "conditions")(live.Object)
-	})
-	q.pass(t, q.now.Add(time.Second))
-	q.checkState(t, application.StateFailed)
-	q.checkReason(t, application.ReadyCondition, "Unhealthy")
-}
-
-// Texts wait for the turns of other Applications, as repairs that are recorded do.
-func TestTextsTakeTurns(t *testing.T) {
-	q := rollingOut(t)
-	q.report(t, 1)
-	q.step = time.Minute
-	q.othersTell(5 + 3)
-	q.pass(t, q.now.Add(q.step))
-	check.Equal(t, "due in", 800*time.Millisecond, q.due.Sub(q.now))
-	writes := len(q.callsOf("Write"))
-	q.runUntil(t, q.due)
-	check.Equal(t, "writes", writes+1, len(q.callsOf("Write")))
-}

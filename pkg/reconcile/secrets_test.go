@@ -228,13 +228,9 @@ func TestAlteredHookSecret(t *testing.T) {
 	}{
 		{"another token", tokenSecret, writes(encoded("theirs"), "data", "krake_shutdown_token"),
 			[]string{"Patch " + tokenSecret + " replace " + token}},
-		{"a token that cannot be read", tokenSecret, writes("%", "data", "krake_shutdown_token"),
-			[]string{"Patch " + tokenSecret + " replace " + token}},
 		{"no token", tokenSecret, removes("data", "krake_shutdown_token"), []string{"Patch " + tokenSecret + " add " + token}},
-		{"nothing in it", tokenSecret, removes("data"), []string{"Patch " + tokenSecret + " add /data"}},
 		{"another key for the certificate", certsSecret, writes(encoded("theirs"), "data", "key.pem"),
 			[]string{"Patch " + certsSecret + " replace /data/key.pem"}},
-		{"another type", tokenSecret, writes("theirs", "type"), []string{"Patch " + tokenSecret + " replace /type"}},
 		{"without our label", tokenSecret, removes("metadata", "labels"), []string{"Patch " + tokenSecret + " add /metadata/labels"}},
 		{"without the marks that prove it", tokenSecret, removes("metadata", "annotations"),
 			[]string{"Patch " + tokenSecret + " add /metadata/annotations"}},
@@ -487,20 +483,6 @@ func TestHookSecretsWaitForTheHub(t *testing.T) {
 	w.checkToken(t, 3)
 }
 
-// A Secret that is already claimed is created, and its digest is stored when the hub is back.
-func TestTokenMadeWhileTheHubIsSilent(t *testing.T) {
-	w := hookedRunning(t, "shutdown")
-	w.restart()
-	delete(w.objects, tokenSecret)
-	w.hubFails = errSilent
-	w.mustTry(t)
-	w.hubFails = nil
-	w.step = 10 * time.Second
-	w.mustPass(t)
-	w.checkToken(t, 4)
-	w.checkSilentRestart(t)
-}
-
 // A failure of a Secret is reported without its values, and tried again. The workloads wait
 // only if the target is silent.
 func TestHookSecretThatFails(t *testing.T) {
@@ -539,19 +521,6 @@ func TestHookSecretThatFails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w.checkReason(t, application.ReadyCondition, "Error")
-}
-
-// If a Secret cannot be written, events do not set the pace of the tries.
-func TestHookSecretThatFailsAgainAndAgain(t *testing.T) {
-	w := hooked(t, "shutdown")
-	w.failures["Create "+certsSecret] = apierrors.NewForbidden(resource, "x", errors.New("no"))
-	w.step, w.calls = time.Second, nil
-	for range 120 {
-		_, _ = w.reconcile(t) // a failure, or a pause
-	}
-	if tries := strings.Count(strings.Join(w.calls, "\n"), "Create "+certsSecret); tries > 20 {
-		t.Errorf("tried %d times in two minutes", tries)
-	}
 }
 
 // The Secrets are written with the same account as all other objects.

@@ -147,12 +147,6 @@ func stories() []story {
 			w.confirm(t)
 			w.after(t, time.Second)
 		}, "", 1},
-		{"it confirms twice", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.confirm(t)
-			w.confirm(t)
-			w.after(t, time.Second)
-		}, "", 1},
 		{"it confirms before it was asked, which is without effect", func(t *testing.T, w *world, _ *caller) {
 			w.confirm(t)
 			w.after(t, time.Second)
@@ -173,11 +167,6 @@ func stories() []story {
 			w.ShutdownDefaults.Strategy = application.DeleteAnyway
 			w.after(t, time.Second, late)
 		}, "", 1},
-		{"its own strategy counts more than the agent's", func(t *testing.T, w *world, _ *caller) {
-			w.ShutdownDefaults.Strategy = application.DeleteAnyway
-			w.annotate(application.ShutdownStrategyAnnotation, "give_up")
-			w.after(t, time.Second, late)
-		}, application.StateDegraded, 1},
 		{"it is asked twice more", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownRetryCountAnnotation, "2")
 			for range 3 {
@@ -190,13 +179,6 @@ func stories() []story {
 				w.after(t, late)
 			}
 		}, application.StateDegraded, 3},
-		{"its own zero counts more than the agent's number", func(t *testing.T, w *world, _ *caller) {
-			w.ShutdownDefaults.Retries = 5
-			w.annotate(application.ShutdownRetryCountAnnotation, "0")
-			for range 5 {
-				w.after(t, late)
-			}
-		}, application.StateDegraded, 1},
 		{"it has the time that it says", func(t *testing.T, w *world, _ *caller) {
 			w.annotate(application.ShutdownGraceTimeAnnotation, "2m")
 			w.after(t, time.Second, late)
@@ -206,10 +188,6 @@ func stories() []story {
 			w.annotate(application.ShutdownRetryAnnotation, "please")
 			w.after(t, time.Second, time.Second)
 		}, application.StateWaiting, 2},
-		{"and the same word is no other wish", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ShutdownRetryAnnotation, "please")
-			w.after(t, time.Second, late, late)
-		}, application.StateDegraded, 1},
 		{"it asks to be asked once more", func(t *testing.T, w *world, _ *caller) {
 			w.after(t, time.Second, late)
 			if state, err := w.RetryShutdown(t.Context(), w.here(t)); state != application.StateWaiting || err != nil {
@@ -219,11 +197,6 @@ func stories() []story {
 		}, application.StateWaiting, 2},
 		{"the hook is taken off while it has time", func(t *testing.T, w *world, _ *caller) {
 			w.after(t, time.Second)
-			w.annotate(application.HooksAnnotation, "")
-			w.after(t, time.Second)
-		}, "", 1},
-		{"the hook is taken off when the agent has given up", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late)
 			w.annotate(application.HooksAnnotation, "")
 			w.after(t, time.Second)
 		}, "", 1},
@@ -241,12 +214,6 @@ func stories() []story {
 		}, "", 0},
 		{"what there was to shut down goes meanwhile", func(t *testing.T, w *world, _ *caller) {
 			w.after(t, time.Second)
-			delete(w.objects, "Deployment web")
-			w.after(t, time.Second)
-		}, "", 1},
-		{"and when the agent has given up", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.checkAfter(t, late, time.Minute)
 			delete(w.objects, "Deployment web")
 			w.after(t, time.Second)
 		}, "", 1},
@@ -405,28 +372,6 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	}
 }
 
-// A failing call costs one write in each attempt, and so does an answered one.
-func TestWritesOfAShutdown(t *testing.T) {
-	for _, answer := range []error{nil, refused()} {
-		w, c := stopping(t)
-		c.answer = answer
-		w.annotate(application.ShutdownRetryCountAnnotation, "1")
-		deleted(w)
-		w.step = time.Second
-		writes := 0
-		for i := range 75 {
-			if answer != nil {
-				c.answer = fmt.Errorf("call %d: %w", i, answer) // each error text differs
-			}
-			w.mustPass(t)
-			writes += len(w.writes())
-		}
-		if want := 2 + 2 + 1; writes != want { // each attempt, and the end
-			t.Errorf("answer %v: %d writes, want %d", answer, writes, want)
-		}
-	}
-}
-
 // While the target does not answer, the Application waits, and the condition reports it.
 func TestShutdownOfASilentTarget(t *testing.T) {
 	w, c := stopping(t)
@@ -454,106 +399,6 @@ type silent struct{ reconcile.Kinds }
 // Locate implements reconcile.Kinds.
 func (silent) Locate(types.NamespacedName, manifest.ID) (mutate.Object, error) {
 	return mutate.Object{}, errSilent
-}
-
-// An attempt continues where it was, however often the agent is killed, at any step. Each
-// attempt makes a call, none counts twice, and no object is deleted early.
-func TestShutdownOfAnAgentThatIsKilled(t *testing.T) {
-	stories := []struct {
-		name     string
-		strategy string
-		// confirms is the time of the confirmation, zero for never.
-		confirms time.Duration
-		// The earliest end, and the final state.
-		least time.Duration
-		state application.State
-	}{
-		{"never confirmed, and kept", "give_up", 0, 2 * grace, application.StateDegraded},
-		{"never confirmed, and deleted", "delete", 0, 2 * grace, ""},
-		{"confirmed in the second attempt", "give_up", 45 * time.Second, 45 * time.Second, ""},
-	}
-	every := 1
-	if testing.Short() {
-		every = 5
-	}
-	for _, story := range stories {
-		for at := 1; ; at += every {
-			w, c := stopping(t)
-			w.annotate(application.ShutdownRetryCountAnnotation, "1")
-			w.annotate(application.ShutdownStrategyAnnotation, story.strategy)
-			deleted(w)
-			began, steps := w.now, &steps{at: at}
-			ended := time.Duration(0)
-			w.step = 5 * time.Second
-			for range 20 {
-				w.Applications, w.Clusters, w.Shutdowns = mortalApplications{applications{w}, steps}, mortalClusters{clusters{w}, steps}, mortalCalls{c, steps}
-				w.passUntilCrash(t)
-				if story.confirms > 0 && w.now.Sub(began) >= story.confirms {
-					w.Applications = applications{w}
-					w.confirm(t)
-				}
-				if ended == 0 && (len(w.objects) < 5 || w.app(t).Status.State == story.state) {
-					ended = w.now.Sub(began)
-				}
-			}
-			w.checkKept(t, story.state != "")
-			if len(c.calls) < 2 || ended < story.least {
-				t.Errorf("%s, killed at step %d: called %d times, ended after %s", story.name, at, len(c.calls), ended)
-			}
-			if state := w.app(t).Status.State; story.state != "" && state != story.state {
-				t.Errorf("%s, killed at step %d: state %s", story.name, at, state)
-			}
-			if steps.done < at {
-				break
-			}
-		}
-	}
-}
-
-// steps counts the steps of an agent that is killed at one of them.
-type steps struct{ at, done int }
-
-func (s *steps) step() {
-	if s.done++; s.done == s.at {
-		panic(crash{})
-	}
-}
-
-type mortalApplications struct {
-	applications
-	*steps
-}
-
-// Update implements reconcile.Applications.
-func (m mortalApplications) Update(ctx context.Context, app *application.Application) error {
-	m.step()
-	err := m.applications.Update(ctx, app)
-	m.step()
-	return err
-}
-
-type mortalCalls struct {
-	*caller
-	*steps
-}
-
-// Call implements reconcile.Shutdowns.
-func (m mortalCalls) Call(ctx context.Context, service manifest.Ref, port int32) error {
-	m.step()
-	err := m.caller.Call(ctx, service, port)
-	m.step()
-	return err
-}
-
-type mortalClusters struct {
-	clusters
-	*steps
-}
-
-// As implements reconcile.Clusters.
-func (m mortalClusters) As(ctx context.Context, account reconcile.Account) (reconcile.Cluster, error) {
-	m.step()
-	return m.clusters.As(ctx, account)
 }
 
 // An Application whose work is complete is deleted at once, even with a shutdown hook.
@@ -729,38 +574,6 @@ func TestShutdownThatNobodyAwaits(t *testing.T) {
 	}
 }
 
-// The agent that is to leave runs a pass when the other agent is ready.
-func TestWhoIsAwaitedIsTold(t *testing.T) {
-	w, _ := stopping(t)
-	w.travel(t, "edge")
-	before := w.cm.DeepCopy()
-	w.await(t)
-	if application.SameFor(before, w.cm, application.LocalCluster) {
-		t.Error("the former agent does not look")
-	}
-}
-
-// An agent that waits for another cluster runs a pass when that cluster's status changes.
-func TestWhoWaitsIsTold(t *testing.T) {
-	w, _ := stopping(t)
-	here := w.objects
-	w.travel(t, "edge")
-	w.await(t)
-	for _, step := range []func(){
-		func() { w.after(t, time.Second) },
-		func() { w.after(t, grace+2*time.Second) },
-		func() { w.confirm(t) },
-		func() { w.after(t, time.Second) },
-	} {
-		before := w.cm.DeepCopy()
-		w.visit(application.LocalCluster, here)
-		step()
-		if application.SameFor(before, w.cm, "edge") {
-			t.Errorf("the agent of edge does not look: %+v", w.cm.Data[application.InventoryKey(application.LocalCluster)])
-		}
-	}
-}
-
 // An Application that returns during a shutdown is repaired. When it leaves again, the
 // shutdown is requested again, whatever was confirmed before, even if no agent ran meanwhile.
 func TestThereAndBackDuringAShutdown(t *testing.T) {
@@ -871,6 +684,20 @@ func TestShutdownOnTheSameClusterByAnotherName(t *testing.T) {
 	w.checkHolders(t, "edge")
 }
 
+// A retry without proof changes nothing.
+func TestRetryOfWhatIsNotDegraded(t *testing.T) {
+	w, _ := stopping(t)
+	for range 2 {
+		before := w.cm.DeepCopy()
+		if _, err := w.RetryShutdown(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrNotDegraded) {
+			t.Errorf("error %v", err)
+		}
+		check.Equal(t, "the Application", before, w.cm)
+		deleted(w)
+		w.after(t, time.Second)
+	}
+}
+
 // A kind that never has Pods need not be gone. An unknown kind may have Pods, so it must be
 // gone.
 func TestWhatShutsDown(t *testing.T) {
@@ -886,18 +713,4 @@ func TestWhatShutsDown(t *testing.T) {
 	delete(w.objects, "Song song")
 	w.after(t, time.Second)
 	w.checkKept(t, false)
-}
-
-// A retry without proof changes nothing.
-func TestRetryOfWhatIsNotDegraded(t *testing.T) {
-	w, _ := stopping(t)
-	for range 2 {
-		before := w.cm.DeepCopy()
-		if _, err := w.RetryShutdown(t.Context(), w.here(t)); !errors.Is(err, reconcile.ErrNotDegraded) {
-			t.Errorf("error %v", err)
-		}
-		check.Equal(t, "the Application", before, w.cm)
-		deleted(w)
-		w.after(t, time.Second)
-	}
 }

@@ -41,35 +41,6 @@ func TestStatusIsWrittenOncePerSecond(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-// Under constant changes the interval of writes grows to five seconds, unless a condition
-// changes. After a rest, it is a second again.
-func TestStatusOfConstantDriftIsWrittenLessOften(t *testing.T) {
-	var text strings.Builder
-	for i := range 40 {
-		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}, data: {a: \"1\"}}\n", i)
-	}
-	w := running(t, text.String(), "")
-	w.step = 250 * time.Millisecond
-	var waited []time.Duration
-	last := w.now
-	for i := range 80 {
-		w.somebody(t, "kubectl-edit", fmt.Sprint("ConfigMap c", i%40), "theirs", "data", "a")
-		w.mustPass(t)
-		if slices.Contains(w.calls, "Write status") {
-			waited, last = append(waited, w.now.Sub(last)), w.now
-		}
-	}
-	w.checkReason(t, application.DriftedCondition, "NoDrift")
-	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}
-	check.Equal(t, "a write waits", want, waited[:min(len(want), len(waited))])
-	w.step = 10 * time.Second
-	w.mustReconcile(t)
-	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
-	w.checkAfter(t, w.step, 0) // after a rest
-	w.somebody(t, "kubectl-edit", "ConfigMap c0", "theirs", "data", "a")
-	w.checkAfter(t, 100*time.Millisecond, 900*time.Millisecond)
-}
-
 // A document that another client has changed is replaced by the known content.
 func TestDocumentsThatSomebodyHasChanged(t *testing.T) {
 	w := running(t, oneObject, "")
@@ -111,20 +82,6 @@ func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
 	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
 		t.Errorf("calls: %q", w.calls)
 	}
-}
-
-// After a restart that finds nothing to write, a status that only records a repair waits for its turn
-// as before: otherwise a storm would write the status of each Application at once.
-func TestStatusWaitsForItsTurnAfterARestart(t *testing.T) {
-	w := running(t, oneObject, "")
-	w.step = 10 * time.Second
-	w.mustReconcile(t)
-	w.checkSilentRestart(t)
-	w.forget()
-	w.othersTell(5 + 3)
-	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
-	w.checkAfter(t, w.step, 800*time.Millisecond)
-	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
 }
 
 // othersTell reserves this many history writes for other Applications, at the time of the next
@@ -241,17 +198,11 @@ func TestValuesInTheHistory(t *testing.T) {
 		{"an environment", "Deployment web", container(`env: [{name: password, value: "1"}]`),
 			inContainer("env", []any{map[string]any{"name": "password", "value": secret}}),
 			[]application.DriftedField{{Path: "spec.template.spec.containers[0].env[0].value"}}},
-		{"arguments", "Deployment web", container(`args: [--password=1]`), inContainer("args", []any{"--password=" + secret}),
-			[]application.DriftedField{{Path: "spec.template.spec.containers[0].args[0]"}}},
-		{"a command", "Deployment web", container(`command: [sh]`), inContainer("command", []any{secret}),
-			[]application.DriftedField{{Path: "spec.template.spec.containers[0].command[0]"}}},
 		{"the data of a ConfigMap", "ConfigMap config", oneObject, writes(secret, "data", "a"), []application.DriftedField{{Path: "data.a"}}},
 		{"an annotation", "ConfigMap config", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, annotations: {note: "1"}}}`,
 			writes(secret, "metadata", "annotations", "note"), []application.DriftedField{{Path: "metadata.annotations.note"}}},
 		{"all of a Secret", "Secret key", `{apiVersion: v1, kind: Secret, metadata: {name: key}, type: Opaque}`,
 			writes(secret, "type"), []application.DriftedField{{Path: "type"}}},
-		{"what is called a password elsewhere", "Song aria", `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {adminPassword: "1"}}`,
-			writes(secret, "spec", "adminPassword"), []application.DriftedField{{Path: "spec.adminPassword"}}},
 	}
 	for _, c := range cases {
 		for _, mode := range []application.Mode{application.Enforce, application.Observe} {
@@ -272,25 +223,6 @@ func TestValuesInTheHistory(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// A drift of many fields records the first of them.
-func TestFieldsInTheHistoryAreBounded(t *testing.T) {
-	var data []string
-	for i := range 20 {
-		data = append(data, fmt.Sprintf("k%02d: x", i))
-	}
-	w := running(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {`+strings.Join(data, ", ")+`}}`, "")
-	w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
-		fields, _ := live.Object["data"].(map[string]any)
-		for name := range fields {
-			fields[name] = "theirs"
-		}
-	})
-	w.mustReconcile(t)
-	if fields := w.app(t).Status.Drifts[0].Fields; len(fields) != 8 || fields[0].Path != "data.k00" {
-		t.Errorf("fields: %v", fields)
 	}
 }
 
@@ -390,16 +322,4 @@ func TestManyObjectsThatAreNotReadyAreCounted(t *testing.T) {
 		want := map[bool]string{true: "Available: 1/2"}[i < 5]
 		check.Equal(t, object.Name, want, object.Message)
 	}
-}
-
-// Objects that left the spec count too, but there is no total that has them.
-func TestObjectsThatLeftTheSpecAreCounted(t *testing.T) {
-	w := running(t, deployments(6), "")
-	for i := range 5 {
-		w.finalize(t, fmt.Sprintf("Deployment web-%03d", i), "theirs/keeps")
-	}
-	w.respec(strings.ReplaceAll(deployment, "NAME", "web-005"), "")
-	w.mustPass(t)
-	w.checkCondition(t, application.ReconciledCondition, "DeletionBlocked",
-		"5 objects: apps/v1 Deployment demo/web-004: its deletion waits for its finalizers theirs/keeps; and 4 more")
 }

@@ -127,49 +127,12 @@ func TestStart(t *testing.T) {
 	check.Equal(t, "seen without one", []string(nil), w.seen)
 }
 
-// The revision of a target changes with everything that affects comparison or projection, and
-// with nothing else. Another revision is read again.
-func TestRevision(t *testing.T) {
-	const (
-		manifest = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "1"}}`
-		observed = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: null}}`
-	)
-	cases := []struct {
-		name, manifest, schema string
-		same                   bool
-	}{
-		{"the same in other words", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata:\n  a: \"1\"", observed, true},
-		{"another value", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "2"}}`, observed, false},
-		{"another observed field", manifest, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: null, b: null}}`, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := running(t, manifest, observed)
-			before := w.started[0].Revision
-			w.respec(c.manifest, c.schema)
-			w.mustReconcile(t)
-			if got := w.observed[0].Revision == before; got != c.same {
-				t.Errorf("the same is %v, want %v", got, c.same)
-			}
-			if w.observed[0].Revision != w.started[0].Revision {
-				t.Error("Start has another revision, though nothing was learned")
-			}
-		})
-	}
-}
-
 // Another client removed the finalizer: it is restored before anything else.
 func TestFinalizerIsPutBack(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.cm.Finalizers = nil
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Write finalizers", "Start")
-}
-
-// Without differences, nothing is written.
-func TestNothingToDo(t *testing.T) {
-	w := running(t, twoObjects, "")
-	w.checkQuiet(t)
 }
 
 // Applications that the loop ignores.
@@ -278,8 +241,8 @@ func TestStale(t *testing.T) {
 	w.checkReports(t)
 }
 
-// The reference's figure: values in the API server's answer to the creation are learned, and
-// desired from then on.
+// Values in the API server's answer to the creation are learned, and desired from then on
+// (Krake documentation, Application controller, step 6).
 func TestLearn(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)

@@ -21,6 +21,38 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
+// deployment is a typical Deployment with some 20 fields.
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, labels: {app.kubernetes.io/name: web, app.kubernetes.io/part-of: shop}}
+spec:
+  replicas: 2
+  revisionHistoryLimit: 3
+  selector: {matchLabels: {app: web}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 10
+      containers:
+      - name: web
+        image: registry.example.com/shop/web:1.27
+        args: [--listen, ":8080"]
+        ports: [{name: http, containerPort: 8080}]
+        resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi}}
+        readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 5}
+---
+`
+
+// deployments returns a manifest with this many Deployments.
+func deployments(count int) string {
+	var b strings.Builder
+	for i := range count {
+		b.WriteString(strings.ReplaceAll(deployment, "NAME", fmt.Sprintf("web-%03d", i)))
+	}
+	return b.String()
+}
+
 // slowClusters is the cluster of a world whose API server answers no call before some are in
 // flight, or a time has passed.
 type slowClusters struct {

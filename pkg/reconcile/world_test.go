@@ -168,22 +168,7 @@ func (w *world) forget() { w.calls, w.reports = nil, nil }
 func (w *world) reconcile(t testing.TB) (ctrl.Result, error) {
 	t.Helper()
 	w.now = w.now.Add(w.step)
-	result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
-	if _, measured := t.(*testing.B); !measured {
-		w.checkPlan(t)
-	}
-	return result, err
-}
-
-func (w *world) checkPlan(t testing.TB) {
-	t.Helper()
-	stored, err := applications{w}.Get(t.Context(), appName)
-	if err != nil || stored == nil {
-		return
-	}
-	if err := w.CheckKept(stored); err != nil {
-		t.Error(err)
-	}
+	return w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 }
 
 func (w *world) mustReconcile(t testing.TB) {
@@ -433,6 +418,19 @@ func (a applications) Update(_ context.Context, app *application.Application) er
 	return nil
 }
 
+// hear returns an error for a condition that the documentation, which is made of the tables of
+// package status, does not list.
+func hear(conditions []metav1.Condition) error {
+	for _, set := range conditions {
+		if !slices.ContainsFunc(status.Conditions(), func(listed status.Said) bool {
+			return listed.Condition == set.Type && listed.Status == set.Status && listed.Reason == set.Reason
+		}) {
+			return fmt.Errorf("condition %s is %s for the reason %q: status.Conditions does not list it", set.Type, set.Status, set.Reason)
+		}
+	}
+	return nil
+}
+
 // changed names the differences between two versions of the Application.
 func changed(before, after *corev1.ConfigMap) []string {
 	var names []string
@@ -449,7 +447,7 @@ func changed(before, after *corev1.ConfigMap) []string {
 	return names
 }
 
-func merge(a, b map[string]string) map[string]string {
+func merge[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all

@@ -3,7 +3,7 @@ package schema
 import "slices"
 
 // Compare returns the differences between the observed fields of a live object and the desired ones
-// (specification 1.6). Without a difference it allocates nothing, with two exceptions. One is a
+// (Krake documentation, Application controller, step 4). Without a difference it allocates nothing, with two exceptions. One is a
 // long list that is aligned by key and out of order. The other is a value in another form
 // ([Schema.ByValue]). The result shares values with the arguments.
 func (s Schema) Compare(desired, live map[string]any) Differences {
@@ -170,7 +170,7 @@ func (c *comparison) cut(size size, pairs pairing, wanted, elements []any, have 
 }
 
 // element compares one element of a list. One more element than desired has to be learned, whether
-// or not one of its fields is observed (specification 1.6.7).
+// or not one of its fields is observed.
 func (c *comparison) element(step Step, n node, want, have any) {
 	before := len(c.found)
 	c.step(step, n, want, have)

@@ -2,8 +2,8 @@ package schema
 
 import "github.com/krake-observer/krake-observer/pkg/manifest"
 
-// Default returns the observer schema of a resource for which the user wrote none (specification
-// 1.2). It observes every field of the manifest, and requires the length of its lists. It observes
+// Default returns the observer schema of a resource for which the user wrote none (Krake
+// documentation, Application controller, step 1). It observes every field of the manifest, and requires the length of its lists. It observes
 // metadata.namespace if the manifest sets it.
 // The error is that of [manifest.Identify].
 func Default(resource map[string]any) (Schema, error) {

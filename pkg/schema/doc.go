@@ -45,7 +45,44 @@
 // A user may set the keys of a list, too: observer_schema_list_key in its control dictionary, with
 // a name or a list of names. See [Schema.Align].
 //
+// # Laws
+//
+// Write M for a manifest, W for what a server wrote, and "~" for equal by the rules above. Each law
+// holds for random schemas and objects of any shape. The fuzz target beside it checks the law.
+//
+//   - Reflexive: S.Compare(D, D) finds nothing, except a length that D itself violates. FuzzCompareSelf
+//   - Repair: S.Compare(D, S.Overlay(D, L)) finds no difference that can be repaired, and fields that
+//     are not observed are the same in S.Overlay(D, L) and in L. FuzzOverlay
+//   - The patch is the overlay: an implementation of RFC 6902 that applies S.Patch(D, L) to L returns
+//     S.Overlay(D, L). FuzzPatch
+//   - Projections suffice: S.CompareProjection(D, S.Project(D, L)) finds what S.Compare(D, L) finds.
+//     Fields that are not observed do not change a projection, and projecting twice is projecting
+//     once. FuzzProject
+//   - Known values stay: S.LateInitialize and S.Retain change no value that D has, and learning is
+//     idempotent. Afterwards nothing is Unknown, except elements that follow a null in a list. The
+//     law holds for manifests that [Mangle] accepts: no keyed element lacks its key. FuzzLearn
+//   - Learned values are enough: with D = S.LateInitialize(M, L), S.Retain(M, S.Learned(D, M)) ~ D,
+//     also after M has changed. FuzzRetain
+//   - Acceptance: with A = S.Accept(S.Forms(D, W)), W does not differ under A, unless it has other
+//     keys or shapes, and no object differs that did not differ before. FuzzAccept
+//   - Forms are kept: S.Keep(D, S.Forms(D, W)) are the same forms, and a form survives being stored.
+//     FuzzKeep
+//   - Released values were ours: a value that S.Released removes was set under the former schema, is
+//     neither desired nor learned, and its removal changes nothing that is observed. FuzzReleased
+//   - Print and parse: S.Document() is valid, and parses to S. FuzzDocument
+//   - Nothing is shared: no operation changes an argument, and no result shares memory with one,
+//     except the values in differences. FuzzResults. A schema from a [Pool] equals the original.
+//     FuzzShare
+//   - Any bytes: a text is refused with its place and a remedy, or all operations work on it. FuzzBytes
+//   - A second implementation, which is written from the rules alone, agrees. FuzzOracle
+//
+// Compare is not symmetric, because L may have more, and two schemas do not merge.
+//
+// # Use
+//
 // No function changes its arguments, and all functions are safe for concurrent use. Objects must be
 // JSON as package manifest decodes it, with at most manifest.MaxDepth levels. Time and memory are
-// proportional to the objects and the schema. The package knows no cluster and no Application.
+// proportional to the objects and the schema: a schema has at most 8 keys for a list, findings of each
+// sort end after 1,000, and a patch is at most as large as an API server accepts. The next patch has
+// the rest. The package knows no cluster and no Application.
 package schema

@@ -48,22 +48,6 @@ func TestLongKeyedLists(t *testing.T) {
 	}
 }
 
-// The lengths around the limit up to which the lookup allocates no memory.
-func TestKeyedListsAroundTheUsualLength(t *testing.T) {
-	for length := 30; length < 36; length++ {
-		var desired []any
-		for i := range length {
-			desired = append(desired, object{"k": fmt.Sprint(i)})
-		}
-		live := slices.Clone(desired)
-		slices.Reverse(live)
-		manifest := complete(object{"spec": object{"list": desired}})
-		if found := defaultOf(t, manifest).Align(keyed("k")).Compare(manifest, complete(object{"spec": object{"list": live}})); len(found) > 0 {
-			t.Errorf("%d elements: %v", length, found)
-		}
-	}
-}
-
 // A zero counts as absent where the server has a default, whatever its type.
 func TestZeroOfAKeyWithADefault(t *testing.T) {
 	desired := complete(decode(t, "spec: {ports: [{name: a, port: 0}]}"))
@@ -125,15 +109,6 @@ func TestRefinementsAreOwn(t *testing.T) {
 	same(t, document, stated.Document())
 }
 
-// A value that was learned as part of a key is not shared with the caller.
-func TestLearnedKeysAreOwn(t *testing.T) {
-	s := parse(t, complete(decode(t, "spec: {list: [{v: null}, {v: null}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}")))
-	live := complete(decode(t, "spec: {list: [{v: 1}, {k: {a: 1}, v: 2}]}"))
-	before := runtime.DeepCopyJSON(live)
-	scribble(s.LateInitialize(complete(decode(t, "spec: {list: [{w: 1}]}")), live))
-	same(t, before, live)
-}
-
 // The identity of a schema has no namespace, and Unobserve cannot remove it.
 func TestIdentityOfASchema(t *testing.T) {
 	s := defaultOf(t, complete(decode(t, "metadata: {namespace: demo}")))
@@ -142,21 +117,6 @@ func TestIdentityOfASchema(t *testing.T) {
 	}
 	for _, path := range [][]string{{"metadata", "name"}, {"kind"}, {"metadata", "nothing"}, {}} {
 		same(t, s.Document(), s.Unobserve(path...).Document())
-	}
-}
-
-func TestPathOfAnEmptyName(t *testing.T) {
-	path := schema.Path{{Field: "data", Index: -1}, {Field: "", Index: -1}}
-	check.Equal(t, "path", `data[""]`, path.String())
-}
-
-// Below a name that exceeds the limit for paths, Patch writes one operation at a time.
-func TestPatchBelowALongName(t *testing.T) {
-	long := strings.Repeat("x", 2<<20)
-	desired, live := complete(object{long: object{"a": "1", "b": "1"}}), complete(object{long: object{"a": "2", "b": "2"}})
-	s := parse(t, complete(object{long: object{"a": nil, "b": nil}}))
-	if patch := s.Patch(desired, live); len(patch) != 1 {
-		t.Errorf("%d operations, want one", len(patch))
 	}
 }
 

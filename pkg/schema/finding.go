@@ -3,7 +3,7 @@ package schema
 import "strings"
 
 // Finding is a mistake in a manifest or an observer schema. With Warning, it is valid but
-// suspicious (specification, section 3).
+// suspicious.
 type Finding struct {
 	// Code is the stable name of the rule: "control-missing".
 	Code string

@@ -2,10 +2,7 @@ package schema_test
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -122,16 +119,6 @@ func TestByValue(t *testing.T) {
 	}
 }
 
-// The schema itself compares as before, in its lists too.
-func TestByValueIsAnotherSchema(t *testing.T) {
-	desired, live := complete(decode(t, "spec: {list: [0.5]}")), complete(decode(t, "spec: {list: [500m]}"))
-	s := defaultOf(t, desired)
-	check.Empty(t, "differences by value", s.ByValue().Compare(desired, live))
-	if found := s.Compare(desired, live); len(found) != 1 {
-		t.Errorf("found is %v", found)
-	}
-}
-
 // Labels and annotations are compared as texts.
 func TestByValueLeavesMetadataAlone(t *testing.T) {
 	desired := complete(decode(t, "{metadata: {annotations: {size: 1k}}, spec: {list: [{size: 1k}]}}"))
@@ -139,50 +126,6 @@ func TestByValueLeavesMetadataAlone(t *testing.T) {
 	found := defaultOf(t, desired).ByValue().Compare(desired, live)
 	if len(found) != 1 || found[0].Path.String() != "metadata.annotations.size" {
 		t.Errorf("found is %v", found)
-	}
-}
-
-// Two values that mean the same, at the greatest depth of objects.
-func TestByValueOfDeepValues(t *testing.T) {
-	wrap := func(value any) object {
-		for range 60 {
-			value = object{"a": value, "b": nil}
-		}
-		return complete(object{"spec": object{"whole": value}})
-	}
-	s := parse(t, complete(object{"spec": object{"whole": nil}})).ByValue()
-	check.Empty(t, "differences", s.Compare(wrap(0.5), wrap("500m")))
-}
-
-// An accepted form stays when the object that showed it changes.
-func TestAcceptedFormsAreOwn(t *testing.T) {
-	desired := complete(decode(t, "spec: {whole: {a: 1}}"))
-	written := complete(decode(t, "spec: {whole: {a: 2}}"))
-	s := parse(t, complete(object{"spec": object{"whole": nil}}))
-	forms := s.Forms(desired, written)
-	accepted := s.Accept(forms)
-	before := runtime.DeepCopyJSON(written)
-	scribble(written["spec"])
-	same(t, any(object{"a": int64(2)}), forms[0].Have)
-	scribble(forms[0].Have)
-	scribble(forms[0].Want)
-	check.Empty(t, "differences", accepted.Compare(desired, before))
-}
-
-// Two schemas that are made from one each have forms of their own, however many the original
-// had.
-func TestSchemasShareNoForms(t *testing.T) {
-	desired := complete(decode(t, "spec: {cpu: 1}"))
-	written := func(as string) object { return complete(object{"spec": object{"cpu": as}}) }
-	s := defaultOf(t, desired)
-	for i := range 8 {
-		one, other := s.Accept(s.Forms(desired, written("one"))), s.Accept(s.Forms(desired, written("other")))
-		check.Empty(t, "differences from its own form", one.Compare(desired, written("one")))
-		if found := one.Compare(desired, written("other")); len(found) == 0 {
-			t.Error("it knows the form of another schema")
-		}
-		same(t, 0, len(other.Compare(desired, written("other"))))
-		s = s.Accept(s.Forms(desired, written("more"+strconv.Itoa(i))))
 	}
 }
 

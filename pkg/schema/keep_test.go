@@ -2,7 +2,6 @@ package schema_test
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -100,25 +99,6 @@ func TestPathJSONRefuses(t *testing.T) {
 		}
 		same(t, schema.Path{{"before", -1}}, path)
 	}
-}
-
-func FuzzPathJSON(f *testing.F) {
-	f.Add([]byte(`["spec","ports",0,"nodePort"]`))
-	f.Add([]byte(`[-1]`))
-	f.Fuzz(func(t *testing.T, given []byte) {
-		var path, again schema.Path
-		if json.Unmarshal(given, &path) != nil {
-			return
-		}
-		for _, step := range path {
-			if step.Index < -1 || step.Index >= 0 && step.Field != "" {
-				t.Errorf("%s has the step %v", given, step)
-			}
-		}
-		if err := json.Unmarshal([]byte(text(t, path)), &again); err != nil || string(given) != "null" && !reflect.DeepEqual(path, again) {
-			t.Errorf("%s is %v, and then %v (%v)", given, path, again, err)
-		}
-	})
 }
 
 func TestFormJSON(t *testing.T) {

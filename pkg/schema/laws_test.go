@@ -32,7 +32,6 @@ func laws() map[string]law {
 		"FuzzDocument":    checkDocument,
 		"FuzzResults":     checkIndependent,
 		"FuzzReleased":    checkReleased,
-		"FuzzForget":      checkForget,
 		"FuzzKeep":        checkKeep,
 		"FuzzShare":       checkShare,
 	}
@@ -48,7 +47,6 @@ func FuzzAccept(f *testing.F)      { fuzz(f, checkForms) }
 func FuzzDocument(f *testing.F)    { fuzz(f, checkDocument) }
 func FuzzResults(f *testing.F)     { fuzz(f, checkIndependent) }
 func FuzzReleased(f *testing.F)    { fuzz(f, checkReleased) }
-func FuzzForget(f *testing.F)      { fuzz(f, checkForget) }
 func FuzzKeep(f *testing.F)        { fuzz(f, checkKeep) }
 func FuzzShare(f *testing.F)       { fuzz(f, checkShare) }
 

@@ -3,15 +3,14 @@ package schema
 import "slices"
 
 // LateInitialize returns the desired object with the observed values of the live one that were
-// unknown before (specification 1.4). A known value never changes. Elements of lists that are not
+// unknown before (Krake documentation, Application controller, step 6). A known value never changes. Elements of lists that are not
 // observed are never copied.
 func (s Schema) LateInitialize(desired, live map[string]any) map[string]any {
 	filled, _ := filling{}.value(s.root, desired, live).(map[string]any)
 	return filled
 }
 
-// Retain returns the new desired object with the observed values that only the former one knows
-// (specification 1.3). Learned values survive a change of the manifest. A value in the manifest
+// Retain returns the new desired object with the observed values that only the former one knows. Learned values survive a change of the manifest. A value in the manifest
 // takes precedence.
 func (s Schema) Retain(desired, former map[string]any) map[string]any {
 	filled, _ := filling{former: true}.value(s.root, desired, former).(map[string]any)

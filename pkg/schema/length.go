@@ -11,7 +11,7 @@ type size struct {
 	places int
 }
 
-// measure compares the length of a list with its bounds (specification 1.6.8).
+// measure compares the length of a list with its bounds.
 func (n list) measure(wanted []any, length int, p pairing) size {
 	accepted := n.forms.hasLength(len(wanted), length)
 	switch {

@@ -7,7 +7,8 @@ import (
 )
 
 // Mangle checks a manifest and the user's observer schemas, and adds a default schema for each
-// resource without one (specification 1.2, step 1). It reports every mistake, not only the first.
+// resource without one (Krake documentation, Application controller,
+// step 1). It reports every mistake, not only the first.
 // If there are errors among the findings, the set is nil. Paths begin with spec.manifest and
 // spec.observer_schema.
 func Mangle(resources, custom []any) (Set, Findings) {

@@ -30,7 +30,7 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 }
 
 // Patch returns the JSON Patch that restores the observed fields of the live object, and changes
-// nothing else (specification 1.7.2). It addresses list elements by index. It is therefore valid
+// nothing else. It addresses list elements by index. It is therefore valid
 // only for this live object, and needs its resourceVersion as a guard, see [Patch.Guard]. It is
 // empty if no difference can be removed.
 func (s Schema) Patch(desired, live map[string]any) Patch {

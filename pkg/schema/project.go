@@ -1,6 +1,6 @@
 package schema
 
-// Project reduces a live object to its observed fields (specification 1.5): the entry of
+// Project reduces a live object to its observed fields: the entry of
 // last_observed_manifest. It omits fields that the object lacks. Each observed list ends with its
 // length, which counts all elements. A value of another shape than the schema's is copied whole.
 //
@@ -68,7 +68,7 @@ func (n list) projectPlace(pairs pairing, place int, wanted, elements []any) any
 	return project(n.items[place], at(wanted, place), elements[partner])
 }
 
-// ObservedPart returns the observed fields of a desired object (specification 1.7.1): the values
+// ObservedPart returns the observed fields of a desired object: the values
 // that a patch may contain. It is not a patch, because its lists are incomplete.
 func (s Schema) ObservedPart(desired map[string]any) map[string]any {
 	restricted, _ := restrict(s.root, desired, observedPart).(map[string]any)

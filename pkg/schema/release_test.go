@@ -199,63 +199,6 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// A forgotten value was learned at its field. No other value is forgotten, here or on the live
-// object.
-func checkForget(t *testing.T, s sample) {
-	t.Helper()
-	known := s.schema.LateInitialize(s.first, s.live)
-	learned := s.schema.Learned(known, s.first)
-	for _, field := range fieldsIn(object{"spec": s.document["spec"], "status": s.document["status"]}, nil) {
-		forgotten, removals := s.schema.Forget(known, s.first, s.live, field...)
-		checkKept(t, s.first, forgotten)
-		checkKept(t, forgotten, known)
-		for _, removal := range removals {
-			if !isPrefix(field, namesOf(removal.Path)) {
-				t.Errorf("to forget %v, %s is removed", field, removal.Path)
-			}
-		}
-		if len(valuesAt(learned, field)) == 0 && !hasGap(learned) {
-			same(t, known, forgotten)
-			check.Empty(t, fmt.Sprintf("nothing was learned at %v: removals", field), removals)
-		}
-		again := s.schema.Retain(s.first, s.schema.Learned(forgotten, s.first))
-		check.Equal(t, "what was forgotten, after another turn", forgotten, again)
-		if left := valuesAt(s.schema.Learned(forgotten, s.first), field); len(left) > 0 && !hasKeys(s.document) {
-			t.Errorf("at %v is left what was learned: %v", field, left)
-		}
-		if len(removals) == 0 {
-			continue
-		}
-		after := patched(t, s.live, removals.Patch())
-		if _, twice := s.schema.Forget(known, s.first, after, field...); len(twice) > 0 {
-			t.Errorf("to forget %v, %v, and then %v", field, removals.Patch(), twice.Patch())
-		}
-	}
-}
-
-// isPrefix: the field may lie within a value that is observed as a whole.
-func isPrefix(field, names []string) bool {
-	length := min(len(field), len(names))
-	return slices.Equal(field[:length], names[:length])
-}
-
-// fieldsIn returns the fields of a schema, by their names.
-func fieldsIn(node any, above []string) [][]string {
-	var all [][]string
-	switch node := node.(type) {
-	case object:
-		for _, name := range sorted(node) {
-			path := append(slices.Clone(above), name)
-			all = append(append(all, path), fieldsIn(node[name], path)...)
-		}
-	case []any:
-		for _, item := range node[:len(node)-1] {
-			all = append(all, fieldsIn(item, above)...)
-		}
-	}
-	return all
-}
-
 // A list that was removed from the spec as a whole has no keys. In another order, the live
 // list is still the former one.
 func TestReleasedInAnyOrder(t *testing.T) {

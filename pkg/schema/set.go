@@ -16,7 +16,7 @@ func (s Set) Documents() []map[string]any {
 	return documents
 }
 
-// Of returns the schema of each resource, in the order of the resources (specification 1.1.4). The
+// Of returns the schema of each resource, in the order of the resources. The
 // error names a resource without one.
 func (s Set) Of(resources []map[string]any) ([]Schema, error) {
 	ids, err := identifyAll(resources)
@@ -33,7 +33,7 @@ func (s Set) Of(resources []map[string]any) ([]Schema, error) {
 	return schemas, nil
 }
 
-// Retain returns the desired state of a new manifest (specification 1.3, step 2). It has each
+// Retain returns the desired state of a new manifest (Krake documentation, Application controller, step 2). It has each
 // resource of the manifest, with the observed values that only the former desired state knows. A
 // former resource that left the manifest, but still has a schema, stays with its observed values.
 func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error) {
@@ -65,7 +65,7 @@ func (s Set) Retain(resources, former []map[string]any) ([]map[string]any, error
 }
 
 // Delta has the resources to create, change and delete, so that the observed state becomes the
-// desired one (specification 1.6). Its lists have ascending indices.
+// desired one. Its lists have ascending indices.
 type Delta struct {
 	New, Modified []int // of the desired resources
 	Deleted       []int // of the observed resources

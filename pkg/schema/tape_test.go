@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -292,116 +291,6 @@ func (t *tape) editOne(value any) any {
 		return t.anything(1)
 	}
 	return t.edit(value)
-}
-
-// application returns a manifest and observer schemas, most of them with mistakes.
-func (t *tape) application() (resources, custom []any) {
-	s := t.sample()
-	resources = []any{s.first}
-	for range t.below(3) {
-		resources = append(resources, t.disguise(s.second))
-	}
-	for range 1 + t.below(3) {
-		document := runtime.DeepCopyJSON(s.document)
-		if t.below(4) > 0 {
-			t.damage(document)
-		}
-		custom = append(custom, t.disguise(document))
-	}
-	return resources, custom
-}
-
-// disguise returns a resource or a schema, perhaps with another identity or none.
-func (t *tape) disguise(resource object) any {
-	resource = runtime.DeepCopyJSON(resource)
-	metadata, ok := resource["metadata"].(object)
-	if !ok {
-		return resource
-	}
-	switch t.below(20) {
-	case 1:
-		resource["kind"] = "Artist"
-	case 2:
-		delete(resource, []string{"apiVersion", "kind", "metadata"}[t.below(3)])
-	case 3:
-		resource["apiVersion"] = t.wrong()
-	case 4:
-		resource["metadata"] = t.wrong()
-	case 5:
-		metadata["name"] = t.wrong()
-	case 6, 7:
-		metadata["namespace"] = "second"
-	case 8:
-		return t.wrong()
-	case 9, 10, 11, 12:
-		metadata["name"] = "second"
-	}
-	return resource
-}
-
-// wrong returns a value that is rarely valid.
-func (t *tape) wrong() any {
-	return []any{nil, "", "text", int64(0), 1.5, true, object{}, []any{}, []any{nil}, object{"a": nil}, object{"name": "x"}}[t.below(11)]
-}
-
-// damage puts mistakes into the schema of a value.
-func (t *tape) damage(node any) any {
-	switch node := node.(type) {
-	case object:
-		for _, name := range slices.Sorted(maps.Keys(node)) {
-			switch name {
-			case "apiVersion", "kind", "name", minLength, maxLength, listKey:
-			default:
-				node[name] = t.damageOne(node[name])
-			}
-		}
-	case []any:
-		for i := range node {
-			node[i] = t.damageOne(node[i])
-		}
-		return t.damageControl(node)
-	}
-	return node
-}
-
-func (t *tape) damageOne(node any) any {
-	if t.below(24) == 1 {
-		return t.wrong()
-	}
-	return t.damage(node)
-}
-
-// damageControl puts a mistake into the control dictionary, if it is still one.
-func (t *tape) damageControl(node []any) []any {
-	control, _ := node[len(node)-1].(object)
-	if control[minLength] == nil {
-		return node
-	}
-	bound := []string{minLength, maxLength}[t.below(2)]
-	switch t.below(24) {
-	case 1:
-		delete(control, bound)
-	case 2:
-		control[bound] = t.wrong()
-	case 3:
-		control[bound] = int64(-1)
-	case 4:
-		control[bound] = int64(t.below(4))
-	case 5:
-		control[currentLength] = int64(1)
-	case 6:
-		node[0], node[len(node)-1] = node[len(node)-1], node[0]
-	case 7:
-		return node[:len(node)-1]
-	case 8, 9:
-		control[listKey] = t.wrongKey()
-	}
-	return node
-}
-
-// wrongKey returns a value that is no key, or a key that the manifest's elements lack.
-func (t *tape) wrongKey() any {
-	return []any{"", "zone", "port", []any{}, []any{"name", "name"}, []any{"name", int64(1)}, []any{"name", ""}, t.wrong()}[t.below(8)]
 }
 
 // complete sets the identity that all tests share, where a resource has none.

@@ -12,7 +12,7 @@ type (
 	// leaf is a value that is observed as a whole.
 	leaf struct {
 		// namespace marks metadata.namespace. A cluster-scoped object does not have it, even if its
-		// manifest does (specification 1.6.6).
+		// manifest does.
 		namespace bool
 		// byValue: see [Schema.ByValue].
 		byValue bool

@@ -1,12 +1,8 @@
 package schema_test
 
 import (
-	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -51,65 +47,4 @@ func TestValues(t *testing.T) {
 			check.Equal(t, "values", c.want, got)
 		})
 	}
-}
-
-// Both paths of a value lead to it. Each difference concerns a value, several values, a list
-// as such, or an element in which nothing is observed.
-func TestValuesLaw(t *testing.T) {
-	for choices := range tapes(t, 2, 400, 500) {
-		if law(checkValues).check(t, choices); t.Failed() {
-			return
-		}
-	}
-}
-
-func checkValues(t *testing.T, s sample) {
-	t.Helper()
-	for _, desired := range s.desired() {
-		values := s.schema.Values(desired, s.live)
-		for _, v := range values {
-			if got := along(desired, v.Place); !cmp.Equal(got, v.Want) {
-				t.Errorf("%s leads to %v, and not to %v", v.Place, got, v.Want)
-			}
-			if got := along(s.live, v.Path); v.Path != nil && !cmp.Equal(got, v.Have) || v.Path == nil && v.Have != nil {
-				t.Errorf("%s leads to %v, and not to %v", v.Path, got, v.Have)
-			}
-		}
-		for _, d := range s.schema.Compare(desired, s.live) {
-			if !isOfValues(d) {
-				continue
-			}
-			if !slices.ContainsFunc(values, func(v schema.Value) bool { return isWithin(v.Path, d.Path) }) {
-				t.Errorf("no value is at %s, where %v differs", d.Path, d)
-			}
-		}
-	}
-}
-
-// isOfValues reports whether a difference concerns values. It does not if it concerns a list
-// as such, an element, or an absent object that may have only lengths observed.
-func isOfValues(d schema.Difference) bool {
-	switch d.Want.(type) {
-	case object, []any:
-		return false
-	}
-	return d.Kind != schema.TooShort && d.Kind != schema.TooLong && d.Path[len(d.Path)-1].Field != ""
-}
-
-// along follows a path, and returns nil where it ends.
-func along(value any, path schema.Path) any {
-	for _, step := range path {
-		switch parent := value.(type) {
-		case object:
-			value = parent[step.Field]
-		case []any:
-			if step.Index >= len(parent) {
-				return nil
-			}
-			value = parent[step.Index]
-		default:
-			return nil
-		}
-	}
-	return value
 }

@@ -11,7 +11,7 @@ import (
 const (
 	Unreadable      = "Unreadable"
 	Unreachable     = "TargetUnreachable"
-	InvalidTosca    = "InvalidToscaManifest" // INVALID_TOSCA_MANIFEST in the reference
+	InvalidTosca    = "InvalidToscaManifest" // INVALID_TOSCA_MANIFEST in Krake
 	NotFetched      = "FetchFailed"
 	Refused         = "Refused"
 	NoAccount       = "ServiceAccountNotFound"

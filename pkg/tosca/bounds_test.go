@@ -68,32 +68,3 @@ func searched() string {
 	return version + typed(", m: {type: map, default: {"+keys.String()+"last: ''}}, a: {type: string, default: {concat: ["+strings.Repeat(last, 100)+"'']}}") +
 		nodes(parts(strings.Repeat(", {get_property: [SELF, a]}", 900)))
 }
-
-func BenchmarkTranslate(b *testing.B) {
-	template := []byte(version + typed(", host: {type: string, default: here}") +
-		withInputs("{x: {type: integer, default: 3}}", parts(`, "data: {k: ", {get_property: [SELF, host]}, ", n:", {get_input: x}, "}"`), spec(`data: {a: b}`)))
-	for b.Loop() {
-		if _, err := tosca.Translate(template); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkTranslateArchive(b *testing.B) {
-	text := packed(b, entry("entry.yaml"), member{"entry.yaml", version + "imports: [types.yaml]\n" + nodes(spec(`data: {a: b}`))}, member{"types.yaml", typed("")})
-	for b.Loop() {
-		if _, err := tosca.TranslateArchive(text); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// The largest legal text, with many small elements.
-func BenchmarkTranslateLargest(b *testing.B) {
-	template := []byte(version + nodes(spec("data: {a: b}"), "{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {l: ["+strings.Repeat("a, ", (manifest.MaxBytes-2000)/3)+"a]}}}"))
-	for b.Loop() {
-		if _, err := tosca.Translate(template); err != nil && !strings.Contains(err.Error(), "becomes more than") {
-			b.Fatal(err)
-		}
-	}
-}

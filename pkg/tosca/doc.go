@@ -31,12 +31,12 @@
 // In the list of a concat, get_input adds ONE BLANK before its text: "replicas:" and the
 // input 3 become "replicas: 3", "x-" and the input web become "x- web". Existing
 // templates rely on it. There is no blank at the top of spec, nor where get_property
-// leads to a get_input. Inputs have the texts of the reference: True, 1.0, None (an input
+// leads to a get_input. Inputs have the texts of Krake: True, 1.0, None (an input
 // without default), ['a', 'b'].
 //
 // A mapping is the resource, and no function in it is evaluated.
 //
-// # Beyond the reference
+// # Beyond Krake
 //
 // Krake's own translator accepts less, or crashes, where this package
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// The samples of the reference are not part of this repository: the environment names their
+// The samples of Krake are not part of this repository: the environment names their
 // folder.
 func TestSamplesOfTheReference(t *testing.T) {
 	folder := os.Getenv("KRAKE_TOSCA_SAMPLES")

@@ -70,7 +70,7 @@ func languageTemplates() []variant {
 			"line 1: tosca_definitions_version: the version is not supported: write tosca_simple_yaml_1_0 or tosca_simple_yaml_1_2"},
 		{"so is 1.3", "tosca_definitions_version: tosca_simple_yaml_1_3\n" + nodes(spec("")), "", "the version is not supported"},
 		{"so is 2.0", "tosca_definitions_version: tosca_2_0\n" + nodes(spec("")), "", "the version is not supported"},
-		{"and the profiles of the reference that nobody documents", "tosca_definitions_version: tosca_simple_profile_for_nfv_1_0_0\n" + nodes(spec("")), "", "the version is not supported"},
+		{"and the profiles of Krake that its documentation lacks", "tosca_definitions_version: tosca_simple_profile_for_nfv_1_0_0\n" + nodes(spec("")), "", "the version is not supported"},
 		{"a version that is no text", "tosca_definitions_version: [tosca_simple_yaml_1_0]\n" + nodes(spec("")), "", "the version is not supported"},
 		{"no version", nodes(spec("")), "", "line 1: missing required field tosca_definitions_version"},
 		{"an unknown key at the top", version + "nodes: {}\n" + nodes(spec("")), "", "line 2: nodes: unknown field: a template has tosca_definitions_version, "},

@@ -8,7 +8,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// textOf returns the text of a value as the reference writes it, which is Python's.
+// textOf returns the text of a value as Krake writes it, which is Python's.
 // Within lists and mappings null, and texts with quotes, backslashes or newlines, are
 // written as YAML: there YAML would read another value from Python's text.
 func textOf(tree *manifest.Tree) string {
