@@ -4,7 +4,7 @@
 //
 // Each .txtar file is a journey, in a namespace that is named after the file. Its user
 // is edith, who has the ClusterRole edit there; the administrator uninstalls. Package
-// test/session has the commands in addition to those of testscript. After an intended
+// test/kubectl/session has the commands in addition to those of testscript. After an intended
 // change of a text, this updates the journeys, for the author to read in the diff:
 //
 //	go test ./test/journeys -update

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/docs"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kubectl/session"
 )
 
 // The commands of the pages run unchanged, each page in a separate script below docs. In

@@ -16,7 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/docs"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kubectl/session"
 )
 
 // docs/quick-start.md is a session: each command that is fenced as console runs, in

@@ -17,7 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kubectl/session"
 )
 
 var update = flag.Bool("update", false, "write what is said into the journeys")

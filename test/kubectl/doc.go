@@ -9,7 +9,7 @@
 //   - carl has all rights on ConfigMaps, and no others;
 //   - vera has the ClusterRole view.
 //
-// Package test/session has the commands in addition to those of testscript. After an
+// Package test/kubectl/session has the commands in addition to those of testscript. After an
 // intended change of a text, this updates the sessions, for the author to read in the
 // diff:
 //
