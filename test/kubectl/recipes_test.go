@@ -1,4 +1,4 @@
-package journeys
+package kubectl
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func TestRecipes(t *testing.T) {
 	kit.Long(t, "each recipe of the documentation")
 	page, err := docs.Read("../../docs/schema-by-example.md")
 	kit.Must(t, err)
-	installAndDelete(t)
+	kit.Must(t, installed.Look())
 	recipes := slices.DeleteFunc(page.Sections, func(s docs.Section) bool {
 		return !slices.ContainsFunc(s.Parts, func(p docs.Part) bool { return p.Block != nil })
 	})
@@ -62,8 +62,7 @@ type row struct {
 func cook(t *testing.T, section docs.Section) {
 	const most = 40 // characters that make a name unique
 	r := recipe{namespace: "recipe-" + strings.Trim(section.Anchor[:min(most, len(section.Anchor))], "-")}
-	kit.Must(t, newNamespace(t.Context(), r.namespace, "edith"))
-	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", r.namespace) })
+	namespaceFor(t, r.namespace)
 	tables := 0
 	for _, part := range section.Parts {
 		switch {
@@ -92,9 +91,9 @@ func (r *recipe) apply(t *testing.T, block *docs.Block) {
 	kit.Must(t, os.WriteFile(file, []byte(block.Text), 0o600))
 	var cm corev1.ConfigMap
 	if err := yaml.Unmarshal([]byte(block.Text), &cm); err != nil || cm.Annotations[application.FormatAnnotation] == "" {
-		server.Kubectl(t, "apply", "-f", file)
-		server.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all")
-		t.Cleanup(func() { server.Kubectl(t, "delete", "-f", file) })
+		hub.Kubectl(t, "apply", "-f", file)
+		hub.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all")
+		t.Cleanup(func() { hub.Kubectl(t, "delete", "-f", file) })
 		return
 	}
 	if r.app = cm.Name; cm.Namespace != "" {
@@ -212,12 +211,12 @@ func (r *recipe) value(t *testing.T, row row) string {
 
 func (r *recipe) kubectl(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	return try(t.Context(), append([]string{"--as=edith", "--namespace=" + r.namespace}, arguments...)...)
+	return try(t.Context(), append([]string{"--as=" + edith, "--namespace=" + r.namespace}, arguments...)...)
 }
 
 func (r *recipe) read(t *testing.T) *application.Application {
 	t.Helper()
-	return server.App(r.namespace, r.app).Read(t)
+	return hub.App(r.namespace, r.app).Read(t)
 }
 
 func (r *recipe) await(t *testing.T, what string, done func(*application.Application) bool) {

@@ -1,4 +1,4 @@
-package journeys
+package kubectl
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestQuickStart(t *testing.T) {
 	kit.Long(t, "the whole quick start")
 	page, err := docs.Read("../../docs/quick-start.md")
 	kit.Must(t, err)
-	installed := installAndDelete(t)
+	kit.Must(t, installed.Look())
 	reader := newReader(t, folderOf(installed))
 	commands := 0
 	for _, section := range page.Sections {
@@ -54,12 +54,12 @@ type reader struct {
 }
 
 // newReader returns the administrator of the cluster, with kubectl, the plugin, and the
-// installed manifests/overlays/default. It has the files of the repository, with the
+// installed overlay as manifests/overlays/default. It has the files of the repository, with the
 // address of the processes that stand in for Pods.
 func newReader(t *testing.T, installed string) *reader {
 	t.Helper()
 	r := &reader{T: t, folder: t.TempDir()}
-	config, err := clientcmd.LoadFromFile(server.Kubeconfig())
+	config, err := clientcmd.LoadFromFile(hub.Kubeconfig())
 	kit.Must(t, err)
 	kit.Must(t, clientcmd.ResolveLocalPaths(config))
 	kubeconfig := filepath.Join(r.folder, ".kube", "config")
@@ -69,11 +69,11 @@ func newReader(t *testing.T, installed string) *reader {
 	path, err := filepath.Rel(overlay, installed)
 	kit.Must(t, err)
 	kit.Must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("resources: ["+path+"]\n"), 0o600))
-	kubectl, err := exec.LookPath(server.Cluster.Kubectl())
+	kubectl, err := exec.LookPath(hub.Cluster.Kubectl())
 	kit.Must(t, err)
-	folders := []string{filepath.Dir(kubectl), filepath.Join(server.Dir(), "installation"), os.Getenv("PATH")}
+	folders := []string{filepath.Dir(kubectl), plugin(), os.Getenv("PATH")}
 	r.environment = []string{
-		"HOME=" + r.folder, "KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + filepath.Join(server.Dir(), "kubectl-cache"),
+		"HOME=" + r.folder, "KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + filepath.Join(hub.Dir(), "kubectl-cache"),
 		"PATH=" + strings.Join(folders, string(os.PathListSeparator)),
 	}
 	return r

@@ -1,4 +1,4 @@
-package journeys
+package kubectl
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ func TestRealResources(t *testing.T) {
 	kit.Long(t, "resources of the real world")
 	file := os.Getenv("KRAKE_REAL_MANIFESTS")
 	if file == "" {
-		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: the plugin was tried with those of the journeys only")
+		t.Skip("KRAKE_REAL_MANIFESTS names no file of real-world resources: the plugin was tried with those of the sessions only")
 	}
 	text, err := os.ReadFile(file)
 	kit.Must(t, err)
@@ -32,10 +32,10 @@ func TestRealResources(t *testing.T) {
 		}
 	}
 	kit.Must(t, json.Unmarshal(text, &world))
-	installAndDelete(t)
+	kit.Must(t, installed.Look())
 	// The shipped rights do not matter here: the test is about differences.
-	server.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
-	t.Cleanup(func() { server.Kubectl(t, "delete", "clusterrolebinding", "real") })
+	hub.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrolebinding", "real") })
 	kinds := namespacedKinds(t)
 	compared := 0
 	for _, of := range world.Applications {
@@ -59,7 +59,7 @@ func TestRealResources(t *testing.T) {
 func namespacedKinds(t *testing.T) []string {
 	t.Helper()
 	var kinds []string
-	for line := range strings.Lines(server.Kubectl(t, "api-resources", "--namespaced=true", "--no-headers")) {
+	for line := range strings.Lines(hub.Kubectl(t, "api-resources", "--namespaced=true", "--no-headers")) {
 		if fields := strings.Fields(line); len(fields) > 0 {
 			kinds = append(kinds, fields[len(fields)-1])
 		}
@@ -93,11 +93,10 @@ func compare(t *testing.T, namespace string, resources []string) {
 	text := kit.JSON(t, kit.Application(namespace, "app", "", kit.Data(application.ManifestKey, strings.Join(resources, "\n---\n"))))
 	file := filepath.Join(t.TempDir(), "app.json")
 	kit.Must(t, os.WriteFile(file, text, 0o600))
-	server.Kubectl(t, "create", "namespace", namespace)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "namespace", namespace) })
-	server.Kubectl(t, "create", "-f", file)
+	namespaceFor(t, namespace)
+	hub.Kubectl(t, "create", "-f", file)
 	kit.Eventually(t, func() string {
-		reconciled := server.App(namespace, "app").Condition(t, application.ReconciledCondition)
+		reconciled := hub.App(namespace, "app").Condition(t, application.ReconciledCondition)
 		if reconciled.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("the agent has not carried out %s/app: %v", namespace, reconciled)
 		}
