@@ -26,7 +26,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A21 of the security specification: any client that reaches the port of the webhook can post to it. Such
+// Any client that reaches the port of the webhook can post to it. Such
 // posts use bounded memory, and do not delay the API server's requests.
 func TestPostsToTheWebhookCostNoMemoryAndNoTurn(t *testing.T) {
 	kit.Long(t, "many large posts")

@@ -172,3 +172,9 @@ func (p *Process) output() (string, error) {
 	}
 	return string(text), nil
 }
+
+// lastLines returns the end of the text: at most n lines.
+func lastLines(text string, n int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}
