@@ -3,7 +3,6 @@ package untouched_test
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,18 +40,13 @@ func newWorld(t *testing.T, namespace string) *world {
 	return w
 }
 
-// place finds where the resource is served, and creates missing parts: its namespace,
-// and the definition of an unknown kind.
+// place finds where the resource is served, and creates its namespace.
 func (w *world) place(t *testing.T, desired object) manifest.Ref {
 	t.Helper()
 	id, err := manifest.Identify(desired)
 	kit.Must(t, err)
 	gvk := id.GroupVersionKind()
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		w.define(t, gvk)
-		mapping, err = w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	}
 	if err != nil {
 		t.Fatalf("cannot find the resource of %s: %v", id, err)
 	}
@@ -96,33 +90,6 @@ func (w *world) ensure(t *testing.T, resource gvr.GroupVersionResource, desired 
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-}
-
-// define defines a kind without a schema for its fields.
-func (w *world) define(t *testing.T, gvk gvr.GroupVersionKind) {
-	t.Helper()
-	plural := strings.ToLower(gvk.Kind) + "s"
-	w.ensure(t, kit.Definitions, object{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": object{"name": plural + "." + gvk.Group},
-		"spec": object{
-			"group": gvk.Group, "scope": "Namespaced",
-			"names": object{"kind": gvk.Kind, "plural": plural, "singular": strings.ToLower(gvk.Kind)},
-			"versions": []any{object{
-				"name": gvk.Version, "served": true, "storage": true,
-				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
-		},
-	})
-	kit.EventuallyTrue(t, gvk.String()+" is not served", func() bool {
-		w.mapper.Reset()
-		mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
-			return false
-		}
-		_, err = server.Dynamic.Resource(mapping.Resource).List(t.Context(), metav1.ListOptions{})
-		return err == nil
-	})
 }
 
 // drift compares all resources with those on the cluster now, and adds to each

@@ -2,11 +2,10 @@
 // metrics, limits, roles and flags.
 //
 //	make reference
-//	go run ./test/reference > reference.md
+//	go run ./test/docs/reference > reference.md
 //
 // Names, formats and writers come from the packages that own them, or from their
-// source. Meanings are in tables, there or here, and a test reports missing and
-// obsolete entries. Run it in the folder of the module.
+// source. Meanings are in tables, there or here. Run it in the folder of the module.
 package main
 
 import (

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"maps"
-	"slices"
-	"strings"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,42 +17,26 @@ func states(p *page, root string) error {
 	}
 	p.table([]string{"state", "meaning"}, rows)
 	p.text("\n`kubectl krake get` has these besides, which are stored nowhere:\n")
-	found, err := statesOfPlugin(root)
+	constants, err := newSource(root).constants("internal/cli")
 	if err != nil {
 		return err
 	}
 	rows = nil
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		rows = append(rows, []string{code(found[name]), pluginStateMeanings()[name]})
+	for _, one := range []struct{ name, meaning string }{
+		{"stateAgentUnreachable", "its agent does not renew its Lease on the hub, so the stored status may be outdated"},
+		{"stateDeleted", "with `-w`: it is gone"},
+		{"stateNotAdmitted", "the webhook has not admitted the Application, so no agent sees it"},
+		{"statePending", "its agent has not reported on it yet"},
+		{"stateUnknownFormat", "it has a format version that this plugin does not know"},
+	} {
+		of, ok := constants[one.name]
+		if !ok {
+			return fmt.Errorf("internal/cli has no state %s any more", one.name)
+		}
+		rows = append(rows, []string{code(valueOf(of, false)), one.meaning})
 	}
 	p.table([]string{"state", "meaning"}, rows)
 	return nil
-}
-
-// pluginStateMeanings explains the constants of internal/cli that name states.
-func pluginStateMeanings() map[string]string {
-	return map[string]string{
-		"stateNotAdmitted":      "the webhook has not admitted the Application, so no agent sees it",
-		"stateAgentUnreachable": "its agent does not renew its Lease on the hub, so the stored status may be outdated",
-		"statePending":          "its agent has not reported on it yet",
-		"stateDeleted":          "with `-w`: it is gone",
-		"stateUnknownFormat":    "it has a format version that this plugin does not know",
-	}
-}
-
-// statesOfPlugin returns the states of the plugin by its constants.
-func statesOfPlugin(root string) (map[string]string, error) {
-	constants, err := newSource(root).constants("internal/cli")
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]string{}
-	for name, of := range constants {
-		if strings.HasPrefix(name, "state") {
-			found[name] = valueOf(of, false)
-		}
-	}
-	return found, sameKeys("states of internal/cli", found, pluginStateMeanings())
 }
 
 // habitatSaid returns the conditions of Habitats. Ready also has those of the

@@ -145,31 +145,6 @@ func groupedOf(n int64) string {
 	return text
 }
 
-// textsIn returns the string literals of a folder, except imports and tags.
-func (s *source) textsIn(folder string) (map[string]token.Position, error) {
-	files, err := s.parse(folder)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]token.Position{}
-	for _, file := range files {
-		ast.Inspect(file, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.ImportSpec:
-				return false
-			case *ast.Field:
-				n.Tag = nil
-			case *ast.BasicLit:
-				if text, ok := textOf(n); ok {
-					found[text] = s.files.Position(n.Pos())
-				}
-			}
-			return true
-		})
-	}
-	return found, nil
-}
-
 // textOf returns the text of a string literal.
 func textOf(expression ast.Expr) (string, bool) {
 	literal, ok := expression.(*ast.BasicLit)
