@@ -115,6 +115,21 @@ func (i *Installation) AgentProcess(index int) *cluster.Process {
 // authentication.kubernetes.io/credential-id, and changes with each start.
 func (i *Installation) AgentCredential(index int) string { return i.agents[index].credential }
 
+// AgentMetrics returns the address of the first agent's metrics.
+func (i *Installation) AgentMetrics() string { return i.agents[0].metrics }
+
+// RunAgent starts one more agent, as a process of that name, and does not wait for it.
+// It connects as the kubeconfig says, serves no metrics, and uses no Lease: if it is
+// killed, its successor acts at once.
+func (i *Installation) RunAgent(name, kubeconfig string, arguments ...string) (*cluster.Process, error) {
+	c, err := i.start("agent", name, append(
+		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false"}, arguments...)...)
+	if err != nil {
+		return nil, err
+	}
+	return c.process, nil
+}
+
 // AgentKubeconfig writes a kubeconfig file for the agent of a cluster. For another
 // cluster than the local one, the ServiceAccount must exist.
 func (i *Installation) AgentKubeconfig(ctx context.Context, name string) (string, error) {
