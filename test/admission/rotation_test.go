@@ -188,7 +188,7 @@ func admitReal(ctx context.Context, t *testing.T, admissions *tally, namespace s
 // needs more connections than it keeps.
 func handshakeAfresh(t *testing.T, admissions *tally, namespace string) {
 	t.Helper()
-	const requests, patience = 40, time.Second // far below the webhook's timeout
+	const requests, patience = 40, 300 * time.Millisecond // far below the webhook's timeout
 	client := editor.client(t).CoreV1().ConfigMaps(namespace)
 	before := installed.Connections()
 	opened := func() bool { return installed.Connections() > before }
