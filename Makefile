@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test test-programs verify compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
+.PHONY: pictures demo test test-programs verify compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -128,9 +128,5 @@ pictures: cluster
 
 # docs/reference.md, from the code.
 reference:
-	go run ./test/reference > docs/reference.md.new
+	go run ./test/docs/reference > docs/reference.md.new
 	mv docs/reference.md.new docs/reference.md
-
-# The recording in README.md, from a real run.
-recording: cluster
-	go run ./test/recording

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/typed"
+	"github.com/krake-observer/krake-observer/test/check/typed"
 )
 
 // mutual are the packages with files that need each other, and why they do.

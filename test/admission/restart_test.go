@@ -21,7 +21,7 @@ func TestRollingRestart(t *testing.T) {
 	load.Go(func() {
 		parallel(8, func(worker int) { admitDryRuns(ctx, t, &dryRuns, namespace, worker) })
 	})
-	for restart := range 8 {
+	for restart := range 4 {
 		before := dryRuns.len()
 		if err := errors.Join(installed.StopWebhook(restart%2), installed.StartWebhook(t.Context())); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +95,7 @@ func danger(namespace string, i int, u user) *corev1.ConfigMap {
 	return withManifest(namespace, name, strings.ReplaceAll(dangerous()[i], "NAME", name))
 }
 
-// Threat A1 of the security specification: a user who may write ConfigMaps, or has edit, gets no object
+// A user who may write ConfigMaps, or has edit, gets no object
 // that would grant more rights: the webhook refuses. If the webhook is bypassed, the agent does.
 func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
@@ -179,7 +178,7 @@ func escapes() map[string]string {
 	}
 }
 
-// Threat A2 of the security specification: no Application reaches another namespace, whatever its manifest looks like.
+// No Application reaches another namespace, whatever its manifest looks like.
 func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	namespace, victim := newNamespace(t), newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -195,7 +194,6 @@ func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 			}
 		})
 	}
-	t.Run("at random", func(t *testing.T) { randomManifests(t, namespace, victim) })
 	mustHeal(t, namespace, "web")
 	onlyAllowedWrites(t, since)
 	for _, r := range since.Requests(t, kit.By(string(agent)), kit.Request.IsWrite) {
@@ -205,68 +203,10 @@ func TestNoApplicationReachesAnotherNamespace(t *testing.T) {
 	}
 }
 
-// randomManifests creates, as root with all rights, Applications with all kinds of
-// objects and namespaces. The audit log has what the agent wrote.
-func randomManifests(t *testing.T, namespace, victim string) {
-	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	chance := rand.New(rand.NewPCG(seed, 0))
-	namespaces := []string{"", namespace, victim, "kube-system", `""`, "default", "krake-system", "null", `"*"`, "[" + victim + "]", "{a: " + victim + "}"}
-	admissions := 0
-	var last string
-	for i := range 80 {
-		var objects []string
-		for j := range 1 + chance.IntN(3) {
-			k := kinds()[chance.IntN(len(kinds()))]
-			// Odd namespaces are rare, because otherwise no Application would ever be
-			// admitted.
-			where := namespaces[chance.IntN(2)]
-			if chance.IntN(3) == 0 {
-				where = namespaces[chance.IntN(len(namespaces))]
-			}
-			objects = append(objects, k.object(where, fmt.Sprintf("random-%d-%d", i, j), "1"))
-		}
-		name := fmt.Sprintf("random-%d", i)
-		if err := create(t, root, withManifest(namespace, name, objects...)); err == nil {
-			admissions++
-			last = name
-		}
-	}
-	t.Logf("%d of 80 were admitted", admissions)
-	if admissions < 10 {
-		t.Error("too few to show anything")
-	}
-	eventuallyStatus(t, namespace, last)
-}
-
-// Threat A3 of the security specification: a user who may write only ConfigMaps gains nothing. The
-// user could do everything that the Application does without it. RBAC itself is the oracle.
+// A user who may write only ConfigMaps gains nothing from the Application of a user with more
+// rights. TestAuthorityMatrix has the Applications of users themselves.
 func TestApplicationDoesNothingThatItsUserMayNot(t *testing.T) {
-	kit.Long(t, "a large table")
-	namespace := newNamespace(t)
-	makeKinds(t)
-	for _, u := range []user{viewer, low, editor, admin} {
-		for _, k := range kinds()[:10] {
-			t.Run(fmt.Sprintf("%s, %s", u, k.kind), func(t *testing.T) {
-				want := admitted
-				for _, verb := range []string{"create", "patch", "delete"} {
-					if !u.can(verb, k.resource, namespace) {
-						want = noRights
-					}
-				}
-				if k.refused {
-					want = confined
-				}
-				if !u.may(t, "create", "configmaps", namespace) {
-					want = noConfigMaps
-				}
-				app := withManifest(namespace, "app", k.object("", "new", "1"))
-				judge(t, "it is created", want, createDry(t, u, app))
-			})
-		}
-	}
-	t.Run("a second user does not ride on the first one's rights", func(t *testing.T) { secondUser(t, namespace) })
+	secondUser(t, newNamespace(t))
 }
 
 // secondUser changes, as low, the Application of a user with the role edit.
@@ -299,7 +239,7 @@ func secondUser(t *testing.T, namespace string) {
 	judge(t, "edit changes the spec", admitted, patch(t, editor, namespace, "web", otherPort))
 }
 
-// Threat A4 of the security specification: Pod Security in the namespace decides about Pods that reach into
+// Pod Security in the namespace decides about Pods that reach into
 // the node: the user is warned, and the refusal is reported.
 func TestPodsThatReachIntoTheNodeAreWarnedOf(t *testing.T) {
 	namespace := newNamespace(t)
@@ -334,7 +274,7 @@ spec:
 	}
 }
 
-// Threat A5 of the security specification: a user who names a service account needs the right to act as it. An
+// A user who names a service account needs the right to act as it. An
 // agent that cannot act as the account reports it and does not act as itself.
 func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
 	namespace := newNamespace(t)
@@ -379,7 +319,7 @@ func forgedData() map[string]string {
 	}
 }
 
-// Threat A12 of the security specification: a forged status has the same result as the request without it.
+// A forged status has the same result as the request without it.
 func TestForgedStatusChangesNothing(t *testing.T) {
 	honest := newNamespace(t)
 	mustRun(t, honest, "web")
@@ -424,32 +364,13 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 			t.Log(text)
 			return err
 		},
-		"a plain ConfigMap that kubectl replaces": func(t *testing.T, namespace string) error {
-			t.Helper()
-			if err := create(t, low, plain(namespace)); err != nil {
-				return err
-			}
-			text, err := editor.kubectl(kit.YAML(t, in(namespace)), "replace", "-f", "-")
-			t.Log(text)
-			return err
-		},
-		"by a merge patch":           byPatch(low, types.MergePatchType, always(data)),
-		"by a strategic merge patch": byPatch(low, types.StrategicMergePatchType, always(data)),
+		"by a merge patch": byPatch(low, types.MergePatchType, always(data)),
 		"by a JSON patch": byPatch(low, types.JSONPatchType, always(`[
 			{"op": "replace", "path": "/data/status.last_applied_manifest", "value": "[]"},
 			{"op": "remove", "path": "/data/inventory.local"}, {"op": "remove", "path": "/data/status"},
 			{"op": "add", "path": "/data/status.learned", "value": "[{}]"},
 			{"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/finalizers"}]`)),
 		"by server-side apply": byPatch(editor, types.ApplyPatchType, func(namespace string) string { return kit.YAML(t, in(namespace)) }),
-		"by a patch that takes the annotation away": func(t *testing.T, namespace string) error {
-			t.Helper()
-			mustRun(t, namespace, "web")
-			stripped := strings.Replace(data, `"metadata":{`, `"metadata":{"annotations":null,`, 1)
-			if v := verdictOf(try(t, low, types.MergePatchType, namespace, "web", stripped)); v != invalidText {
-				return fmt.Errorf("the annotation was taken away: %s", v)
-			}
-			return nil
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
@@ -499,7 +420,7 @@ func settled(t *testing.T, namespace string) *corev1.ConfigMap {
 	}
 }
 
-// Threat A15 of the security specification: an Application stays one until it is deleted. Neither the
+// An Application stays one until it is deleted. Neither the
 // removal of the annotation nor another format orphans an object.
 func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	namespace := newNamespace(t)
@@ -539,7 +460,7 @@ func TestStrippedAnnotationOrphansNothing(t *testing.T) {
 	mustHeal(t, namespace, "web")
 }
 
-// Threat A22 of the security specification: a dry run passes all of admission, and leaves nothing
+// A dry run passes all of admission, and leaves nothing
 // behind: neither in the store nor through the agent.
 func TestDryRunLeavesNothingBehind(t *testing.T) {
 	namespace := newNamespace(t)

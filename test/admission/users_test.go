@@ -92,36 +92,3 @@ func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 	kit.Must(t, err)
 	return answer.Status.Allowed
 }
-
-// The users have the rights of their names; other tests depend on that.
-func TestUsers(t *testing.T) {
-	namespace := newNamespace(t)
-	for _, c := range []struct {
-		who            user
-		verb, resource string
-		want           bool
-	}{
-		{viewer, "get", "configmaps", true},
-		{viewer, "create", "configmaps", false},
-		{low, "create", "configmaps", true},
-		{low, "delete", "configmaps", true},
-		{low, "deletecollection", "configmaps", false},
-		{low, "create", "services", false},
-		{editor, "create", "services", true},
-		{editor, "create", "rolebindings.rbac.authorization.k8s.io", false},
-		{admin, "create", "services", true},
-		{root, "create", "services", true},
-		{"nobody", "get", "configmaps", false},
-	} {
-		t.Run(fmt.Sprintf("%s may %s %s: %v", c.who, c.verb, c.resource, c.want), func(t *testing.T) {
-			if got := c.who.may(t, c.verb, c.resource, namespace); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
-		})
-	}
-	for _, u := range []user{viewer, low, editor, admin} {
-		if u.may(t, "get", "configmaps", "default") {
-			t.Errorf("%s has rights outside of the namespace", u)
-		}
-	}
-}

@@ -14,7 +14,6 @@ type Binaries struct {
 	Etcd              string
 	APIServer         string
 	ControllerManager string
-	Scheduler         string // optional: empty without one
 	Kubectl           string // "kubectl" without one: then its call fails with the reason
 	Origin            string // where they come from, for users
 }
@@ -72,9 +71,6 @@ func (b Binaries) completed(ctx context.Context, progress io.Writer) (Binaries, 
 	}
 	b.ControllerManager = more.ControllerManager
 	b.Origin += ", with the controllers of " + more.Origin
-	if b.Scheduler == "" {
-		b.Scheduler = more.Scheduler
-	}
 	if b.Kubectl == "kubectl" {
 		b.Kubectl = more.Kubectl
 	}
@@ -87,7 +83,6 @@ func inFolder(folder string) Binaries {
 		Etcd:              executable(folder, "etcd"),
 		APIServer:         executable(folder, "kube-apiserver"),
 		ControllerManager: executable(folder, "kube-controller-manager"),
-		Scheduler:         executable(folder, "kube-scheduler"),
 		Kubectl:           findKubectl(folder),
 	}
 }

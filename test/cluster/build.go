@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 )
 
@@ -53,7 +52,9 @@ func (r recipe) build(ctx context.Context, progress io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, reaper.close()) }()
 
-	b := build{recipe: r, scratch: scratch, reaper: reaper, progress: progress, started: time.Now()}
+	started := time.Now()
+	fmt.Fprintf(progress, "cluster: building etcd and Kubernetes %s for the tests, once: some minutes, and 90 MB of modules\n", r.version)
+	b := build{recipe: r, scratch: scratch, reaper: reaper}
 	result := filepath.Join(scratch, "result")
 	if err := b.run(ctx, result); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (r recipe) build(ctx context.Context, progress io.Writer) (err error) {
 	if err := os.Rename(result, r.folder); err != nil {
 		return fmt.Errorf("keep the build: %w", err)
 	}
-	fmt.Fprintf(progress, "cluster: built Kubernetes %s in %s, kept in %s\n", r.version, b.elapsed(), r.folder)
+	fmt.Fprintf(progress, "cluster: built Kubernetes %s in %s, kept in %s\n", r.version, time.Since(started).Round(time.Second), r.folder)
 	return nil
 }
 
@@ -81,104 +82,20 @@ func link(folder string) error {
 // build is a running build of a recipe.
 type build struct {
 	recipe
-	scratch  string
-	reaper   *reaper
-	progress io.Writer
-	started  time.Time
+	scratch string
+	reaper  *reaper
 }
 
-func (b build) elapsed() time.Duration {
-	return time.Since(b.started).Round(time.Second)
-}
-
-// run makes the binary in the folder result: first the list of packages, which
-// downloads the modules and determines the amount of work, then the compilation.
+// run makes the binary in the folder result.
 func (b build) run(ctx context.Context, result string) error {
-	fmt.Fprintf(b.progress, "cluster: building etcd and Kubernetes %s for the tests, once; first its modules (about 90 MB, if they are not here yet)\n", b.version)
-	stale, err := b.list(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b.progress, "cluster: compiling %d of %d packages (the others are in Go's build cache), about %s on %d cores\n",
-		stale.count(), len(stale), estimate(stale.count(), runtime.NumCPU()), runtime.NumCPU())
-	return b.compile(ctx, stale, result)
-}
-
-// packages has for each package of the binary whether it must be compiled.
-type packages map[string]bool
-
-func (p packages) count() int {
-	n := 0
-	for _, stale := range p {
-		if stale {
-			n++
-		}
-	}
-	return n
-}
-
-// estimate returns the time for compiling, from a measurement: 390 seconds for 2711
-// packages on two cores, and 10 seconds for the linker.
-func estimate(packages, cores int) time.Duration {
-	compile := time.Duration(packages) * 290 * time.Millisecond / time.Duration(cores)
-	return (compile + 10*time.Second).Round(10 * time.Second)
-}
-
-// list returns the packages. It downloads the modules, because go list downloads only
-// the needed ones and go mod download all.
-func (b build) list(ctx context.Context) (packages, error) {
-	modules := counter{}
-	stop := follow(b.progress, func() string {
-		if modules.value() == 0 {
-			return fmt.Sprintf("listing packages, %s", b.elapsed())
-		}
-		return fmt.Sprintf("downloading modules, so far %d, %s", modules.value(), b.elapsed())
-	})
-	defer stop()
-
-	var out strings.Builder
-	command := b.command(ctx, "list", "-buildvcs=false", "-trimpath", "-deps", "-f", "{{.ImportPath}} {{.Stale}}", ".")
-	command.Stdout = &out
-	if err := eachLine(command, func(line string) bool {
-		return strings.HasPrefix(line, "go: downloading ") && modules.add()
-	}); err != nil {
-		return nil, fmt.Errorf("list packages: %w", err)
-	}
-	return parsePackages(out.String()), nil
-}
-
-// parsePackages parses the output of list. It skips the last package, the program
-// itself, which is always stale because it is not installed.
-func parsePackages(list string) packages {
-	p, last := packages{}, ""
-	for line := range strings.Lines(list) {
-		path, stale, _ := strings.Cut(strings.TrimSpace(line), " ")
-		p[path], last = stale == "true", path
-	}
-	p[last] = false
-	return p
-}
-
-// compile compiles and links the binary.
-func (b build) compile(ctx context.Context, stale packages, result string) error {
 	if err := os.Mkdir(result, 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	compiled, want := counter{}, stale.count()
-	stop := follow(b.progress, func() string {
-		if compiled.value() >= want {
-			return fmt.Sprintf("linking, %s", b.elapsed())
-		}
-		return fmt.Sprintf("compiled %d of %d packages, %s", compiled.value(), want, b.elapsed())
-	})
-	defer stop()
-
-	args := append([]string{"build", "-v", "-o", filepath.Join(result, "kubernetes")}, flags(b.version)...)
-	if err := eachLine(b.command(ctx, append(args, ".")...), func(line string) bool {
-		_, known := stale[line]
-		return known && compiled.add()
-	}); err != nil {
-		return fmt.Errorf("compile: %w", err)
+	args := append([]string{"build", "-o", filepath.Join(result, "kubernetes")}, flags(b.version)...)
+	command := b.command(ctx, append(args, ".")...)
+	command.WaitDelay = time.Second // once it is killed, its children may hold its output open
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile: %w\n%s", err, lastLines(string(text), 40))
 	}
 	return nil
 }

@@ -133,13 +133,6 @@ func (b *controlPlane) startControllerManager(ctx context.Context) error {
 	return b.startController(ctx, "kube-controller-manager", b.ControllerManager, append(args, b.options.ControllerArgs...)...)
 }
 
-func (b *controlPlane) startScheduler(ctx context.Context) error {
-	if b.Scheduler == "" {
-		return fmt.Errorf("start kube-scheduler: there is none in %s", b.Origin)
-	}
-	return b.startController(ctx, "kube-scheduler", b.Scheduler)
-}
-
 // startController starts a client of the API server.
 func (b *controlPlane) startController(ctx context.Context, name, path string, args ...string) error {
 	kubeconfig, _, err := b.kubeconfigFor(name, "system:"+name)

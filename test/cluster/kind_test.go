@@ -1,19 +1,17 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // standInProgram records its calls, and makes the files that later calls need. The file
@@ -22,7 +20,6 @@ const standInProgram = `#!/bin/sh
 here=$(dirname "$0")
 call="$(basename "$0") $*"
 echo "$call" >> "$here/calls"
-if [ -f "$here/slow" ]; then case "$call" in "$(cat "$here/slow")"*) exec sleep 60 ;; esac; fi
 while read -r words; do
 	case "$call" in "$words"*) echo "first line" >&2; echo "it says no" >&2; exit 1 ;; esac
 done < "$here/fail"
@@ -40,7 +37,7 @@ func standIns(t *testing.T, fail ...string) (folder string) {
 users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 	files := map[string]string{"kind": standInProgram, "docker": standInProgram, "fail": strings.Join(append(fail, ""), "\n"), "kubeconfig": kubeconfig}
 	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700))
+		check.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700))
 	}
 	t.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	t.Setenv("KRAKE_E2E_KUBECONFIG", "")
@@ -54,9 +51,9 @@ users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c,
 func wereMade(t *testing.T, folder string, want []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "calls"))
-	must(t, err)
+	check.Must(t, err)
 	root, err := checkout(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	plain := regexp.MustCompile(`krake-e2e-\d{6}`).ReplaceAllString(strings.TrimSpace(string(text)), "NAME")
 	plain = regexp.MustCompile(`/\S*/krake-cluster-\d+/`).ReplaceAllString(plain, "FOLDER/")
 	if diff := cmp.Diff(want, strings.Split(strings.ReplaceAll(plain, root, "CHECKOUT"), "\n")); diff != "" {
@@ -82,7 +79,7 @@ func TestKind(t *testing.T) {
 	folder := standIns(t)
 	var log strings.Builder
 	c, err := Open(t.Context(), Options{Pods: true, Log: &log})
-	must(t, err)
+	check.Must(t, err)
 	if c.tier != "kind" || c.Image() != "krake-observer/krake-observer:e2e" || !c.HasKubelet() || c.URL() != "https://192.0.2.1:6443" {
 		t.Errorf("it is %s with image %q at %s", c.tier, c.Image(), c.URL())
 	}
@@ -126,71 +123,5 @@ func TestKindFails(t *testing.T) {
 				t.Errorf("left behind: %v %v", left, err)
 			}
 		})
-	}
-}
-
-// An interrupted start leaves no cluster either.
-func TestKindIsInterrupted(t *testing.T) {
-	folder := standIns(t)
-	must(t, os.WriteFile(filepath.Join(folder, "slow"), []byte("kind create"), 0o600))
-	ctx, interrupt := context.WithCancel(t.Context())
-	go func() {
-		defer interrupt()
-		for ctx.Err() == nil {
-			if text, err := os.ReadFile(filepath.Join(folder, "calls")); err == nil && strings.Contains(string(text), "kind create") {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
-	if _, err := Open(ctx, Options{Pods: true, Log: io.Discard}); err == nil {
-		t.Error("it is said to have started")
-	}
-	wereMade(t, folder, sequence(building, creating, deleting))
-}
-
-// The reason against kind has the words of the program that reports it.
-func TestWhyNotKind(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		fail  []string
-		want  string
-		calls []string
-	}{
-		{"Docker does not answer", []string{"docker info"}, "docker info does not answer: it says no", asking[:1]},
-		{"the image is pulled", []string{"docker image inspect"}, "", sequence("docker pull example.org/node:v1")},
-		{
-			"and cannot be", []string{"docker image inspect", "docker pull"}, "the image of its nodes is neither there nor can it be pulled: it says no",
-			sequence("docker pull example.org/node:v1"),
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			folder := standIns(t, c.fail...)
-			if got := whyNotKind(t.Context(), Options{Pods: true}); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-			wereMade(t, folder, c.calls)
-		})
-	}
-	t.Run("there is no kind", func(t *testing.T) {
-		standIns(t)
-		t.Setenv("PATH", t.TempDir())
-		if got := whyNotKind(t.Context(), Options{Pods: true}); got != "kind is not on the PATH" {
-			t.Errorf("%q", got)
-		}
-	})
-	t.Run("it is asked for", func(t *testing.T) {
-		standIns(t, "docker info")
-		t.Setenv("E2E_TIER", "kind")
-		_, err := Open(t.Context(), Options{Pods: true, Log: io.Discard})
-		complains(t, err, "docker info does not answer")
-	})
-}
-
-// The error for a missing program differs from that of a failed one.
-func TestCallNames(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	if err := call(t.Context(), "kind", "get"); !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "kind get") {
-		t.Errorf("error: %v", err)
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end after SIGTERM.
-const stopGrace = 5 * time.Second
+// How long a process may take to end after SIGTERM: the tested ones on a busy machine, and those
+// about which no test is.
+const (
+	stopGrace    = time.Minute
+	mayHangGrace = 5 * time.Second
+)
 
 // Process is a child process, whose output goes to a file.
 type Process struct {
@@ -92,7 +96,7 @@ func (p *Process) Wait() error {
 	return p.failure(fmt.Errorf("%s ended: %w", p.name, p.err))
 }
 
-// Stop asks the process to end (SIGTERM), and kills it after five seconds, which is an
+// Stop asks the process to end (SIGTERM), and kills it after a minute, which is an
 // error. Its exit code after the signal is ignored, but a failure before the signal is
 // an error.
 func (p *Process) Stop() error {
@@ -102,10 +106,14 @@ func (p *Process) Stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+	grace := stopGrace
+	if p.mayHang {
+		grace = mayHangGrace
+	}
 	select {
 	case <-p.exited:
 		return nil
-	case <-time.After(stopGrace):
+	case <-time.After(grace):
 		if err := p.Kill(); err != nil || p.mayHang {
 			return err
 		}
@@ -171,4 +179,10 @@ func (p *Process) output() (string, error) {
 		return "", fmt.Errorf("read log: %w", err)
 	}
 	return string(text), nil
+}
+
+// lastLines returns the end of the text: at most n lines.
+func lastLines(text string, n int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
 }

@@ -15,7 +15,6 @@ const startTimeout = 2 * time.Minute
 
 // Options configure a cluster. The zero value is the usual one.
 type Options struct {
-	Scheduler      bool      // also start a scheduler: Pods get nodes, if a test creates nodes
 	PretendKubelet bool      // a stand-in for the kubelet marks Pods as ready (see PhaseAnnotation)
 	AuditPolicy    string    // YAML; DefaultAuditPolicy if empty
 	APIServerArgs  []string  // added to the flags of the API server
@@ -66,9 +65,6 @@ func boot(ctx context.Context, c *Cluster, binaries Binaries, options Options) e
 	defer b.client.CloseIdleConnections()
 
 	steps := []func(context.Context) error{b.startEtcd, b.startAPIServer, b.startControllerManager}
-	if options.Scheduler {
-		steps = append(steps, b.startScheduler)
-	}
 	if options.PretendKubelet {
 		steps = append(steps, b.pretendKubelet)
 	}

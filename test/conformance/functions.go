@@ -85,7 +85,7 @@ func listFindings(found schema.Findings) []any {
 	return items
 }
 
-// defaultSchema uses the user's schemas unchanged (specification 1.2.1): validate
+// defaultSchema uses the user's schemas unchanged: validate
 // reports what does not fit the manifest.
 func (s *state) defaultSchema() (map[string]any, error) {
 	set, _ := schema.Mangle(s.resources, s.custom)

@@ -7,70 +7,37 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// mostStops limits a walk, so that a newcomer can follow it.
-const mostStops = 15
+var (
+	// aStop is a step of a walk, which names a function or a method: `pkg/reconcile.writer.repair`.
+	aStop = regexp.MustCompile("(?m)^[0-9]+\\. `((?:pkg|internal)/[a-z/]+)\\.([A-Za-z.]+)`")
+	aFile = regexp.MustCompile("`((?:pkg|internal|cmd)/[a-z_/-]+\\.go)`")
+)
 
-// stop is a step of a walk, which names a function: `pkg/reconcile.writer.repair`.
-var stop = regexp.MustCompile("^[0-9]+\\. `((?:pkg|internal)/[a-z/]+)\\.([A-Za-z.]+)`")
-
-// The walks of the architecture page are short, and each of their stops is a function that
-// exists.
-func TestWalksLeadThroughFunctionsThatExist(t *testing.T) {
-	walks, functions := 0, map[string]map[string]bool{}
-	for _, section := range sectionsOf(t, "architecture.md") {
-		stops := 0
-		for line := range strings.Lines(section) {
-			named := stop.FindStringSubmatch(line)
-			if named == nil {
-				continue
-			}
-			stops++
-			if functions[named[1]] == nil {
-				functions[named[1]] = functionsOf(t, named[1])
-			}
-			if !functions[named[1]][named[2]] {
-				t.Errorf("%s has no function %s", named[1], named[2])
-			}
-		}
-		if stops > mostStops {
-			t.Errorf("a walk has %d stops, and %d at most can be followed:\n%s", stops, mostStops, section)
-		}
-		if stops > 0 {
-			walks++
-		}
-	}
-	if walks != 2 {
-		t.Errorf("%d walks were found, want 2", walks)
-	}
-}
-
-// The file that the architecture page names for each behaviour exists.
-func TestBehavioursAreInFilesThatExist(t *testing.T) {
-	file := regexp.MustCompile("(?m)^\\| .* \\| `([a-z/]+\\.go)` \\|$")
+// Each stop of the architecture page's walks is a function that exists, and each file that the page
+// names is there.
+func TestTheArchitectureNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	kit.Must(t, err)
-	found := file.FindAllStringSubmatch(string(text), -1)
-	for _, one := range found {
-		if _, err := os.Stat(filepath.Join(root, one[1])); err != nil {
+	for _, named := range aFile.FindAllStringSubmatch(string(text), -1) {
+		if _, err := os.Stat(filepath.Join(root, named[1])); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(found) < 40 {
-		t.Errorf("%d behaviours were found, want 40", len(found))
+	functions := map[string]map[string]bool{}
+	for _, named := range aStop.FindAllStringSubmatch(string(text), -1) {
+		folder, name := named[1], named[2]
+		if functions[folder] == nil {
+			functions[folder] = functionsOf(t, folder)
+		}
+		if !functions[folder][name] {
+			t.Errorf("%s has no function %s", folder, name)
+		}
 	}
-}
-
-func sectionsOf(t *testing.T, page string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", page))
-	kit.Must(t, err)
-	return strings.Split(string(text), "\n## ")
 }
 
 // functionsOf returns the functions of a package, as Desire, and its methods, as

@@ -18,16 +18,6 @@ type Command struct {
 // String returns the words with a blank between them.
 func (c Command) String() string { return strings.Join(c.Words, " ") }
 
-// programs are the first words of commands. An indented block without any of them must
-// be fenced as something else.
-var programs = []string{"kubectl", "make", "go", "kind", "docker", "git", "cd", "export", "curl", "helm", "cosign", "ctr", "crane", "sha256sum", "tar", "sed", "kubectl-krake"}
-
-// isProgram reports whether a word can begin a command: one of the programs, or a program of
-// the repository.
-func isProgram(word string) bool {
-	return slices.Contains(programs, word) || strings.HasPrefix(word, ".ci/") || strings.HasPrefix(word, "bin/") || strings.HasPrefix(word, "./")
-}
-
 // Commands returns the commands of a page.
 func (p *Page) Commands() ([]Command, error) {
 	var commands []Command
@@ -69,9 +59,6 @@ func (p *Page) commandsOf(block *Block) ([]Command, error) {
 			return nil, fmt.Errorf("%s:%d: %w", p.Path, command.Line, err)
 		}
 		command.Words = words
-		if program := withoutVariables(words); len(program) == 0 || !isProgram(program[0]) {
-			return nil, fmt.Errorf("%s:%d: %q is no known command: fence the block as text, or add the program to test/docs", p.Path, command.Line, line)
-		}
 		commands = append(commands, command)
 	}
 	return commands, nil
@@ -80,18 +67,6 @@ func (p *Page) commandsOf(block *Block) ([]Command, error) {
 func goesOn(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|")
-}
-
-// withoutVariables removes the settings of variables before a command.
-func withoutVariables(words []string) []string {
-	for len(words) > 0 {
-		name, _, ok := strings.Cut(words[0], "=")
-		if !ok || strings.ContainsFunc(name, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
-			break
-		}
-		words = words[1:]
-	}
-	return words
 }
 
 // Words splits a line as a shell does, with the features that the documentation uses:
@@ -159,10 +134,4 @@ func (s *splitting) end() {
 	}
 	s.word.Reset()
 	s.within = false
-}
-
-// IsInstallation reports whether a command applies files of the repository.
-func IsInstallation(command Command) bool {
-	return len(command.Words) > 3 && slices.Equal(command.Words[:2], []string{"kubectl", "apply"}) &&
-		strings.HasPrefix(command.Words[len(command.Words)-1], "manifests/")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/session"
+	"github.com/krake-observer/krake-observer/test/kubectl/session"
 )
 
 // What people see who change what an Application manages, in each mode of the guard.

@@ -126,18 +126,6 @@ func (i *Installation) HabitatController(index int) *cluster.Process {
 // [Installation.AgentCredential] does.
 func (i *Installation) HabitatCredential(index int) string { return i.habitats[index].credential }
 
-// HabitatMetrics returns the addresses of the running processes' metrics, which have
-// self-signed certificates.
-func (i *Installation) HabitatMetrics() []string {
-	var urls []string
-	for _, h := range i.habitats {
-		if h.command != nil {
-			urls = append(urls, "https://"+h.metrics+"/metrics")
-		}
-	}
-	return urls
-}
-
 // HabitatKubeconfig writes a kubeconfig file for a process with the Habitat controllers.
 func (i *Installation) HabitatKubeconfig(ctx context.Context) (string, error) {
 	return i.kubeconfig(ctx, application.SystemNamespace, habitatAccount)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/krake-observer/krake-observer/internal/cli"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -63,7 +59,7 @@ spec: {selector: {app: web-%[1]d}, ports: [{port: 80}]}
 func TestImportWritesOnlyMarks(t *testing.T) {
 	kit.Must(t, installed.Look())
 	namespace := kit.UniqueName("import")
-	kit.Must(t, makeNamespace(t.Context(), namespace))
+	namespaceFor(t, namespace)
 	hub.KubectlWith(t, objectsToImport(0), "apply", "-n", namespace, "-f", "-")
 	hub.KubectlWith(t, objectsToImport(1), "create", "-n", namespace, "-f", "-")
 	hub.Kubectl(t, "-n", namespace, "autoscale", "deployment/web-1", "--max=5")
@@ -86,9 +82,7 @@ func TestImportWritesOnlyMarks(t *testing.T) {
 	}
 	app := hub.App(namespace, "shop")
 	app.MustBe(t, application.StateRunning)
-	if differs, _ := krake(t, "diff", "shop", "-n", namespace); differs != "" {
-		t.Errorf("kubectl krake diff:\n%s", differs)
-	}
+	checkNoDiff(t, namespace, "shop")
 	checkMarksOnly(t, mark, namespace, len(before))
 	for name, object := range objectsOf(t, namespace) {
 		if diff := gocmp.Diff(kit.Field(before[name], "spec"), kit.Field(object, "spec")); diff != "" {
@@ -104,106 +98,6 @@ func TestImportWritesOnlyMarks(t *testing.T) {
 			t.Errorf("%s was left with a trace: -before +after\n%s", name, diff)
 		}
 	}
-	kit.Must(t, removeNamespace(t.Context(), namespace))
-}
-
-// ofArgoCD is an object that Argo CD tracks.
-const ofArgoCD = `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-  labels: {app: web, release: "1", team: shop}
-  annotations: {argocd.argoproj.io/tracking-id: "shop:apps/Deployment:NAMESPACE/web"}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: web, image: "web:1", env: [{name: LEVEL, value: "3"}]}
-      - {name: istio-proxy, image: "proxy:1", env: [{name: LEVEL, value: "3"}]}
-`
-
-// argoCD is the Application, with rules of each kind.
-const argoCD = `
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: shop, namespace: argocd}
-spec:
-  destination: {namespace: NAMESPACE, server: https://kubernetes.default.svc}
-  syncPolicy: {automated: {selfHeal: true}}
-  ignoreDifferences:
-  - group: apps
-    kind: Deployment
-    jsonPointers: [/metadata/labels/release]
-    jqPathExpressions: ['.spec.template.spec.containers[] | select(.name | startswith("istio-"))', '.spec.template.spec.containers[].image', '.spec | keys']
-    managedFieldsManagers: [pipeline]
-  - {group: "", kind: Service, jsonPointers: [/spec/ports]}
-`
-
-// What Argo CD manages comes under observation without a change. What it ignores may change later on,
-// and everything else may not.
-func TestImportFromArgoCD(t *testing.T) {
-	kit.Must(t, installed.Look())
-	namespace := kit.UniqueName("argo")
-	kit.Must(t, makeNamespace(t.Context(), namespace))
-	in := func(text string) string { return strings.ReplaceAll(text, "NAMESPACE", namespace) }
-	hub.KubectlWith(t, in(ofArgoCD), "apply", "-n", namespace, "-f", "-")
-	hub.Kubectl(t, "-n", namespace, "create", "service", "clusterip", "other", "--tcp=80")
-	hub.Kubectl(t, "-n", namespace, "autoscale", "deployment/web", "--max=5")
-	hub.Kubectl(t, "-n", namespace, "scale", "deployment/web", "--replicas=3")
-	_, err := hub.Dynamic.Resource(kit.Deployments).Namespace(namespace).Apply(t.Context(), "web", &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "labels": map[string]any{"team": "shop"}},
-	}}, metav1.ApplyOptions{FieldManager: "pipeline"}) // beside the author, who has set the same value
-	kit.Must(t, err)
-	file := filepath.Join(t.TempDir(), "application.yaml")
-	kit.Must(t, os.WriteFile(file, []byte(in(argoCD)), 0o600))
-	kit.EventuallyTrue(t, "the controllers have not seen the Deployment", func() bool {
-		object := objectsOf(t, namespace)["deployments/web"]
-		return kit.Field(object, "status", "observedGeneration") == object.GetGeneration()
-	})
-
-	mark := hub.Mark(t)
-	printed, said := krake(t, "import", "shop", "--from", file)
-	if want := fmt.Sprintf("application %s/shop created, with 1 object\n", namespace); printed != want {
-		t.Errorf("%s\nwant %s", printed, want)
-	}
-	const wantSaid = `not translated: spec.ignoreDifferences[0].jqPathExpressions[2]: ".spec | keys": it selects no field of the imported objects now
-not translated: spec.ignoreDifferences[1] selects none of the imported objects
-Argo CD goes on syncing these objects. Set spec.syncPolicy.automated.selfHeal of the Argo CD Application shop to false, so that two programs do not correct the same fields.
-`
-	if diff := gocmp.Diff(wantSaid, said); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	app := hub.App(namespace, "shop")
-	app.MustBe(t, application.StateRunning)
-	if differs, _ := krake(t, "diff", "shop", "-n", namespace); differs != "" {
-		t.Errorf("kubectl krake diff:\n%s", differs)
-	}
-	checkMarksOnly(t, mark, namespace, 1)
-
-	hub.Kubectl(t, "-n", namespace, "label", "deployment/web", "release=3", "team=other", "--overwrite")
-	hub.Kubectl(t, "-n", namespace, "scale", "deployment/web", "--replicas=4")
-	hub.Kubectl(t, "-n", namespace, "set", "image", "deployment/web", "web=web:2")
-	hub.Kubectl(t, "-n", namespace, "patch", "deployment/web", `--patch={"spec": {"template": {"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "LEVEL", "value": "9"}]}, {"name": "other", "image": "other:1"}]}}}}`)
-	hub.Kubectl(t, "-n", namespace, "annotate", "deployment/web", "argocd.argoproj.io/tracking-id-")
-	hub.Kubectl(t, "-n", namespace, "set", "env", "deployment/web", "--containers=web", "LEVEL=9")
-	values := []string{"{.metadata.labels.release}", "{.metadata.labels.team}", "{.spec.replicas}", "{.metadata.annotations.argocd\\.argoproj\\.io/tracking-id}", "{.spec.template.spec.containers[*].name}", `{.spec.template.spec.containers[?(@.name=="istio-proxy")].env[0].value}`, `{.spec.template.spec.containers[?(@.name=="web")].image}`,
-		`{.spec.template.spec.containers[?(@.name=="web")].env[0].value}`}
-	const want = "3 other 4  web istio-proxy other 9 web:2 3"
-	var have string
-	kit.EventuallyTrue(t, "the change of an observed field is not reverted", func() bool {
-		have = hub.Kubectl(t, "-n", namespace, "get", "deployment/web", "--output=jsonpath="+strings.Join(values, " "))
-		return strings.HasSuffix(have, " 3")
-	})
-	if have != want {
-		t.Errorf("the Deployment has %q, want %q", have, want)
-	}
-	app.Delete(t)
-	app.MustGo(t)
-	kit.Must(t, removeNamespace(t.Context(), namespace))
 }
 
 // checkMarksOnly fails if the agent wrote more than its marks since the mark of the audit log, once to
@@ -222,18 +116,6 @@ func checkMarksOnly(t *testing.T, mark kit.Mark, namespace string, objects int) 
 	if len(writes) != objects {
 		t.Errorf("%d writes for %d objects:\n%s", len(writes), objects, kit.List(writes))
 	}
-}
-
-// krake runs a command of the plugin as the administrator. It returns the output and the messages.
-func krake(t *testing.T, arguments ...string) (printed, said string) {
-	t.Helper()
-	streams, _, out, says := genericiooptions.NewTestIOStreams()
-	command := cli.NewCommand(streams)
-	command.SetArgs(append(arguments, "--kubeconfig", hub.Kubeconfig()))
-	if err := command.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("%v: %v\n%s", arguments, err, says)
-	}
-	return out.String(), says.String()
 }
 
 // objectsOf returns the objects of a namespace by their names, without what the control plane and the

@@ -3,10 +3,12 @@ package kubectl
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -18,6 +20,13 @@ const (
 	carl  = "carl"  // has all rights on ConfigMaps, and no others
 	vera  = "vera"  // has the ClusterRole view
 )
+
+// namespaceFor creates a namespace, as makeNamespace does, and removes it when the test is over.
+func namespaceFor(t *testing.T, name string) {
+	t.Helper()
+	kit.Must(t, makeNamespace(t.Context(), name))
+	t.Cleanup(func() { kit.Must(t, removeNamespace(context.WithoutCancel(t.Context()), name)) })
+}
 
 // makeNamespace creates a namespace in which the users have their rights.
 func makeNamespace(ctx context.Context, name string) error {
@@ -73,7 +82,7 @@ func awaitRight(ctx context.Context, who, verb, resource, namespace string) erro
 // removeNamespace deletes a namespace and waits until it is gone, with the objects of
 // its Applications, so that a session can run again.
 func removeNamespace(ctx context.Context, name string) error {
-	if err := hub.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := hub.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
 	return kit.Wait(ctx, "namespace "+name+" is gone", func() (bool, error) {

@@ -12,28 +12,19 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// quietVariable is how long the agent must leave the objects alone. make verify has the default.
-const (
-	quietVariable = "KRAKE_QUIET"
-	quietDefault  = 15 * time.Second
-)
+// quiet is how long the agent must leave the objects alone.
+const quiet = 10 * time.Second
 
 // One command makes an Application of what people have. Afterwards the agent writes nothing,
 // although an autoscaler and an injector do.
 func TestWhatWasCreatedStaysUntouched(t *testing.T) {
 	kit.Long(t, "it waits for writes that must not be")
-	quiet := quietDefault
-	if text := os.Getenv(quietVariable); text != "" {
-		var err error
-		quiet, err = time.ParseDuration(text)
-		kit.Must(t, err)
-	}
 	kit.Must(t, installed.Look())
 	namespace := kit.UniqueName("quiet")
-	kit.Must(t, makeNamespace(t.Context(), namespace))
+	namespaceFor(t, namespace)
 	apps := map[string][]string{
 		"app-shop": {"-f", "testdata/create/shop.yaml"}, "app-store": {"-f", "testdata/create/store.yaml"}, "app-batch": {"-f", "testdata/create/batch.yaml"},
-		"site": {"-k", "testdata/create/site"}, "many": {"-R", "-f", folderOf(t, 35)},
+		"site": {"-k", "testdata/create/site"}, "many": {"-R", "-f", treeOf(t, 35)},
 	}
 	for name, from := range apps {
 		said, _ := krake(t, append([]string{"create", name, "-n", namespace}, from...)...)
@@ -60,11 +51,10 @@ func TestWhatWasCreatedStaysUntouched(t *testing.T) {
 			t.Errorf("within %s: %s", quiet, r)
 		}
 	}
-	kit.Must(t, removeNamespace(t.Context(), namespace))
 }
 
-// folderOf returns a folder with this many objects in files and folders.
-func folderOf(t *testing.T, objects int) string {
+// treeOf returns a folder with this many objects in files and folders.
+func treeOf(t *testing.T, objects int) string {
 	t.Helper()
 	folder := t.TempDir()
 	for n := range objects {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krake-observer/krake-observer/test/check/typed"
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/typed"
 )
 
 // A bug that does not compile tests nothing. The type checker tells in seconds, go test in an hour.

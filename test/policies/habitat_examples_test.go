@@ -6,11 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -79,9 +77,7 @@ func TestExamplesOfHabitats(t *testing.T) {
 	const folder = "../../examples/habitat"
 	files, err := os.ReadDir(folder)
 	kit.Must(t, err)
-	var names []string
 	for _, file := range files {
-		names = append(names, file.Name())
 		path := filepath.Join(folder, file.Name())
 		said := server.Kubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", namespace, "-f", path)
 		want := 0
@@ -93,11 +89,8 @@ func TestExamplesOfHabitats(t *testing.T) {
 		}
 		checkExample(t, path)
 	}
-	want := []string{
-		"bind.yaml", "config.yaml", "encrypted.yaml", "env-vars.yaml", "files.yaml", "leader.yaml", "persisted.yaml", "standalone.yaml", "v1beta1.yaml",
-	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("examples (-want +got):\n%s", diff)
+	if len(files) < 9 {
+		t.Errorf("there are only %d examples", len(files))
 	}
 }
 
@@ -129,41 +122,5 @@ func checkExample(t *testing.T, path string) {
 	}
 	if count == 0 {
 		t.Errorf("%s has no Habitat", path)
-	}
-}
-
-// The server accepts the installations with Habitats unchanged, and the command accepts
-// their arguments.
-func TestInstallationsOfHabitats(t *testing.T) {
-	kit.Long(t, "each way to install")
-	folder := filepath.Join(server.Dir(), "manifests", "overlays", "habitat")
-	strict := composed(t, "strict-habitat", "resources: [../overlays/strict]",
-		"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict")
-	for _, overlay := range []string{folder, filepath.Join(folder, "namespaced"), strict} {
-		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
-		if checked := checkArguments(t, overlay); checked != 3 {
-			t.Errorf("%s has %d Deployments", overlay, checked)
-		}
-	}
-	mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default", "-k", filepath.Join(folder, "namespace"))
-}
-
-// The policies contain names that the programs import from packages.
-func TestNamesOfHabitats(t *testing.T) {
-	for file, names := range map[string][]string{
-		"policies/configmaps.yaml": {
-			application.FormatAnnotation, application.GeneratedFromAnnotation, application.ClusterAnnotation, application.OwnerAnnotation,
-			habitat.PeerFile, habitat.Kind, habitat.APIVersion, "system:serviceaccount:" + application.SystemNamespace + ":krake-habitat",
-		},
-		"policies/workloads.yaml":  {habitat.Label, "system:serviceaccount:" + application.SystemNamespace + ":krake-habitat", habitat.Plural + "." + habitat.Group},
-		"policies/deprecated.yaml": {habitat.V1beta1},
-	} {
-		text, err := os.ReadFile(filepath.Join(server.Dir(), "manifests", "components", "habitat", file))
-		kit.Must(t, err)
-		for _, name := range names {
-			if !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), `"`+name+`"`) {
-				t.Errorf("%s does not have %q", file, name)
-			}
-		}
 	}
 }

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -16,44 +15,13 @@ import (
 // legacy has Habitats that the definition of the Habitat operator let in, which checks
 // nothing.
 var legacy = map[string]struct{ of, stored string }{
-	"a name that is too long":       {v1beta2Habitat, "metadata: {name: " + x(53) + "}"},
-	"a name with a dot":             {v1beta2Habitat, "metadata: {name: a.b}"},
-	"peers":                         {v1beta2Habitat, "metadata: {name: peers}"},
-	"v1beta2 without its fields":    {v1beta2Habitat, "spec: {v1beta2: null}"},
-	"v1beta2 with a flat count":     {v1beta2Habitat, "spec: {count: 1}"},
-	"v1beta2 with a flat env":       {v1beta2Habitat, "spec: {env: []}"},
-	"v1beta2 with a flat image":     {v1beta2Habitat, "spec: {image: a}"},
-	"v1beta2 with a flat service":   {v1beta2Habitat, "spec: {service: {name: a, topology: leader}}"},
-	"v1beta1 with spec.v1beta2":     {v1beta2Habitat, "customVersion: v1beta1"},
-	"v1beta1 without an image":      {v1beta1Habitat, "spec: {image: null}"},
-	"v1beta1 without a service":     {v1beta1Habitat, "spec: {service: null}"},
-	"an empty image":                {v1beta2Habitat, inV1beta2(`image: ""`)},
-	"OnDelete of others":            {v1beta2Habitat, inV1beta2("updateStrategy: OnDelete")},
-	"a claim where something is":    {v1beta2Habitat, inStorage("mountPath: /habitat-operator")},
-	"a size that is none":           {v1beta2Habitat, inStorage("size: 10 gigs")},
-	"a group with nothing in it":    {v1beta2Habitat, inService(`group: ""`)},
-	"a bind without a group":        {v1beta2Habitat, inService("bind: [{name: a, service: b}]")},
-	"a topology that there is not":  {v1beta2Habitat, inService("topology: ring")},
-	"a count in words":              {v1beta2Habitat, inV1beta2("count: two")},
-	"no topology":                   {v1beta2Habitat, inService("topology: null")},
-	"a variable with two values":    {v1beta2Habitat, inEnv("name: A, value: a, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}")},
-	"a ring that is none":           {v1beta2Habitat, inService("ringSecretName: ring")},
-	"more variables than there may": {v1beta2Habitat, inV1beta2("env: " + manyVariables())},
-}
-
-// touched is a later write to a Habitat. Earlier mistakes must not block it.
-const touched = "{metadata: {annotations: {note: x}}, status: {message: x}}"
-
-func manyVariables() string {
-	variables := make([]map[string]string, 501)
-	for i := range variables {
-		variables[i] = map[string]string{"name": "A"}
-	}
-	text, err := json.Marshal(variables)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	"a name that is too long":      {v1beta2Habitat, "metadata: {name: " + x(53) + "}"},
+	"peers":                        {v1beta2Habitat, "metadata: {name: peers}"},
+	"v1beta2 with a flat service":  {v1beta2Habitat, "spec: {service: {name: a, topology: leader}}"},
+	"an empty image":               {v1beta2Habitat, inV1beta2(`image: ""`)},
+	"a size that is none":          {v1beta2Habitat, inStorage("size: 10 gigs")},
+	"a bind without a group":       {v1beta2Habitat, inService("bind: [{name: a, service: b}]")},
+	"a topology that there is not": {v1beta2Habitat, inService("topology: ring")},
 }
 
 // The status of an earlier invalid Habitat can be written, and the Habitat can be

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -169,43 +168,6 @@ func dryCreation(ctx context.Context, who identity, namespace string, of *unstru
 	}
 	_, err = resource.Create(ctx, of, metav1.CreateOptions{DryRun: dry, FieldValidation: metav1.FieldValidationStrict})
 	return strings.Join(said.texts, "\n"), err
-}
-
-// reasons returns the reasons in the server's answer, without its words that every
-// refusal has. It is empty for no error.
-func reasons(err error) string {
-	if err == nil {
-		return ""
-	}
-	_, reasons, found := strings.Cut(err.Error(), " is invalid: ")
-	if !found {
-		return err.Error()
-	}
-	return reasons
-}
-
-// checkReasons fails unless the server's reasons are the wanted ones, which are those of
-// Kubernetes 1.36. Older servers print the type of a value, or Go syntax, and omit some
-// reasons without a field. For them, the comparison leaves out values and such sentences.
-func checkReasons(t *testing.T, err error, want string) {
-	t.Helper()
-	got := reasons(err)
-	if _, older := isBefore136(t); older {
-		got, want = withoutValues(got), withoutValues(want)
-	}
-	if got != want {
-		t.Errorf("the server says\n%q, want\n%q", got, want)
-	}
-}
-
-var (
-	printedValue = regexp.MustCompile(`(Invalid|Duplicate) value: ("(\\.|[^"\\])*"|null|(map\[string\]interface \{\})?\{[^}]*\})`)
-	ofNoField    = regexp.MustCompile(`, <nil>: [^,\]]*`)
-)
-
-func withoutValues(reasons string) string {
-	plain := printedValue.ReplaceAllString(ofNoField.ReplaceAllString(reasons, ""), "$1 value")
-	return strings.Trim(strings.ReplaceAll(plain, "value: ", "value"), "[]")
 }
 
 // faulty returns the fields that an answer names.

@@ -29,17 +29,22 @@ func TestOverlaysAreAccepted(t *testing.T) {
 	kit.Long(t, "each overlay is applied")
 	overlays := append(overlays(t),
 		composed(t, "spoke", "resources: [../overlays/spoke/shared, ../overlays/spoke/agent]", "strict/target", "hooks/target", "hooks/strict", "hooks/spoke"),
-		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"))
+		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"),
+		composed(t, "strict-habitat", "resources: [../overlays/strict]",
+			"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict"),
+		filepath.Join(server.Dir(), "manifests", "overlays", "habitat", "namespaced"))
 	for _, overlay := range overlays {
 		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
 	}
-	mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default",
-		"-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
+	for _, kind := range []string{"hooks", "habitat"} {
+		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default",
+			"-k", filepath.Join(server.Dir(), "manifests", "overlays", kind, "namespace"))
+	}
 }
 
 // The commands know the flags of every overlay, and accept them together.
 func TestArguments(t *testing.T) {
-	overlays, checked := overlays(t), 0
+	overlays, checked := append(overlays(t), filepath.Join(server.Dir(), "manifests", "overlays", "habitat", "namespaced")), 0
 	for _, overlay := range overlays {
 		checked += checkArguments(t, overlay)
 	}

@@ -244,8 +244,7 @@ func letGo(t *testing.T, namespace string) {
 	mustUpdate(t, administrator, cm, annotate("krake.dev/force-delete", "true"), func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
-// Threat A12 of the security specification: only an agent writes the keys that the agent acts on. No
-// administrator may, neither in data nor in binaryData, and not before the ConfigMap is an Application.
+// Only an agent writes the keys that the agent acts on. No administrator may, neither in data nor in binaryData, and not before the ConfigMap is an Application.
 func TestOnlyAgentsWriteWhatAgentsActOn(t *testing.T) {
 	check(t, []write{
 		{"create an Application with nothing in it", administrator, nil, []edit{annotated}, allowed},
@@ -500,7 +499,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// Threat A15 of the security specification: only its deletion ends an Application.
+// Only its deletion ends an Application.
 func TestApplicationStaysOneUntilItIsDeleted(t *testing.T) {
 	check(t, []write{
 		{"strip the annotation", administrator, bare, []edit{noAnnotation("krake.dev/application")}, isOne},
@@ -514,7 +513,7 @@ func TestApplicationStaysOneUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// Threats A7 and A8 of the security specification: an attacker controls an agent. The policies let it
+// An attacker controls an agent. The policies let it
 // change neither the objects of other clusters nor the reports of other agents.
 func TestAgentChangesNoSpecAndNoOtherStatus(t *testing.T) {
 	local, other := agent("local"), agent("other")

@@ -14,7 +14,6 @@ import (
 
 // Options are the user's options.
 type Options struct {
-	Scheduler bool
 	Keep      bool
 	Dir       string
 	BuildOnly bool
@@ -24,7 +23,6 @@ type Options struct {
 
 // AddFlags adds the flags, with the current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.Scheduler, "scheduler", o.Scheduler, "also start a scheduler")
 	flags.StringVar(&o.Dir, "dir", o.Dir, "keep logs (audit.log among them) and data in this folder, which must be empty or missing; a temporary one if not set")
 	flags.BoolVar(&o.Keep, "keep", o.Keep, "do not remove the folder in the end")
 	flags.BoolVar(&o.BuildOnly, "build-only", o.BuildOnly, "build the programs, if they are not built yet, and start nothing")
@@ -53,7 +51,7 @@ func run(ctx context.Context, options Options) (err error) {
 		}
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Scheduler: options.Scheduler, Dir: options.Dir, Keep: options.Keep})
+	c, err := cluster.Start(ctx, cluster.Options{Dir: options.Dir, Keep: options.Keep})
 	if err != nil {
 		return err
 	}
