@@ -21,7 +21,12 @@ func TestColoursKeepColumns(t *testing.T) {
 	check.Must(t, err)
 	printed := func(p painter) string {
 		var b strings.Builder
-		check.Must(t, newTable(&b, p).print(topRows(items, true, heartbeats{}, noon)...))
+		o := getOptions{scope: scope{all: true}, output: outputFlag{value: asWide}}
+		rows := [][]cell{o.header()}
+		for _, i := range items {
+			rows = append(rows, o.row(overviewOf(i, heartbeats{}, noon), noon))
+		}
+		check.Must(t, newTable(&b, p).print(rows...))
 		return b.String()
 	}
 	coloured, plainly := printed(painter{on: true}), printed(painter{})
