@@ -234,7 +234,7 @@ func TestTheOverviewIsToldOfEachChange(t *testing.T) {
 	}
 	check.Equal(t, "there is a row", true, found)
 	repair := next(t, events)
-	check.Equal(t, "repair", event{"repair", "", rendered(repairNode(repairOf("a", time.Minute), noon))}, repair)
+	check.Equal(t, "repair", event{"repair", "", s.render("repair", repairOf("a", time.Minute))}, repair)
 	check.Equal(t, "end", event{"problem", "1", ""}, next(t, events))
 	s.live.fail("no\nnetwork")
 	check.Equal(t, "problem", event{"problem", "2", "no\nnetwork"}, next(t, events))
