@@ -308,24 +308,6 @@ func TestMappedNamespace(t *testing.T) {
 	check.Equal(t, "its own namespace", "demo", lens.Placed(app, expected[0].ID).Namespace)
 }
 
-// The inventory omits objects that the agent does not hold, such as those in conflict. Then the
-// status shows the namespace.
-func TestMappedNamespaceOutsideTheInventory(t *testing.T) {
-	app := admittedOf(t, service, "")
-	id := expectedOf(t, app)[0].ID
-	mapped := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}
-	older := mapped
-	older.APIVersion = "v1beta1"
-	app.Status.Objects = []application.ObjectStatus{{ID: mapped}}
-	check.Equal(t, "in the status only", mapped, lens.Placed(app, id))
-	app.Inventory = []manifest.ID{older, mapped}
-	check.Equal(t, "in both, and twice", mapped, lens.Placed(app, id))
-	app.Status.Objects[0].Namespace = "demo"
-	check.Equal(t, "the kind is not served, so that the status has no place", mapped, lens.Placed(app, id))
-	app.Inventory, app.Status.Objects[0].ID, app.Status.Cluster = nil, mapped, "east"
-	check.Equal(t, "namespace on another cluster", "demo", lens.Placed(app, id).Namespace)
-}
-
 func TestLeaving(t *testing.T) {
 	app := admittedOf(t, service, "")
 	expected := expectedOf(t, app)

@@ -30,11 +30,9 @@ func TestReadOrigin(t *testing.T) {
 	h := newHub(t)
 	for _, c := range []struct{ why, flag, text, want, fails string }{
 		{"the same namespace", "demo", ofArgoCD, "demo", ""},
-		{"no flag", "", ofArgoCD, "demo", ""},
 		{"no namespace in the file", "mine", strings.Replace(ofArgoCD, "namespace: demo", "server: x", 1), "mine", ""},
 		{"two namespaces", "mine", ofArgoCD, "", "app.yaml:2: the objects of the Argo CD Application shop are in namespace demo, and the flag --namespace is mine: leave one of the two out"},
 		{"two objects", "demo", ofArgoCD + "\n---\n" + ofArgoCD, "", "has 2 objects: it has to have one"},
-		{"no object", "demo", "# nothing\n", "", "has 0 objects"},
 		{"another object", "demo", "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}", "", "ConfigMap is not supported"},
 		{"too large", "demo", strings.Repeat("# a comment\n", 30_000) + ofArgoCD, "", "the maximum is 262144"},
 	} {
@@ -101,23 +99,4 @@ spec:
       - observer_schema_list_max_length: 0
         observer_schema_list_min_length: 1
 `, says)
-}
-
-// Only marked objects are imported. An error says what the mark is.
-func TestManaged(t *testing.T) {
-	source, err := ignored.Read(parsed(t, ofArgoCD))
-	check.Must(t, err)
-	from := &origin{source, ignored.NewTranslation(source)}
-	object := func(name, id string) found {
-		return found{Unstructured: &unstructured.Unstructured{Object: parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: `+name+`, namespace: demo, annotations: {argocd.argoproj.io/tracking-id: "`+id+`"}}}`)}}
-	}
-	all := []found{object("a", "shop:/Service:demo/a"), object("b", "other:/Service:demo/b")}
-	managed, err := from.managed(all, "demo")
-	check.Must(t, err)
-	check.Equal(t, "managed", []found{all[0]}, managed)
-	_, err = from.managed(all[1:], "demo")
-	check.Fails(t, "none", err, "no object in namespace demo is marked as one of the Argo CD Application shop, by the annotation argocd.argoproj.io/tracking-id: argocd_shop:GROUP/KIND:NAMESPACE/NAME, or the annotation")
-	managed, err = (*origin)(nil).managed(all, "demo")
-	check.Must(t, err)
-	check.Equal(t, "without a file", all, managed)
 }
