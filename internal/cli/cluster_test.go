@@ -235,6 +235,13 @@ func TestDiffOfAFile(t *testing.T) {
 func TestArguments(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"diff":                           "name Applications, or a file by -f, and not both",
+		"diff -f nowhere":                "no such file",
+		"history a b":                    "name one Application, and not 2",
+		"schema a b":                     "name one Application, or one object, and not 2",
+		"schema":                         "the Application is missing",
+		"schema web -f x":                "add --propose",
+		"schema --propose a/b -f x":      "and not both",
+		"schema --propose web":           "is not of the form KIND/NAME",
 		"blame":                          "name one Application: kubectl krake blame NAME",
 		"get configmap/web":              `"configmap/web" is no name of an Application: name it without a kind, as web`,
 		"get -l !!":                      "--selector: unable to parse requirement",

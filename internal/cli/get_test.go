@@ -104,6 +104,7 @@ func TestGetFails(t *testing.T) {
 	}{
 		{"nobody of that name", "nobody-is-called-so", nil, "", "", "there is no Application nobody-is-called-so in namespace demo: name another namespace by -n"},
 		{"one of two", "web nope", nil, "web    RUNNING", "", "there is no Application nope"},
+		{"a name in all namespaces", "web -A", nil, "", "", "leave out -A, or the names"},
 		{"a name and a selector", "web -l a=b", nil, "", "", "leave out -l, or the names"},
 		{"no such labels", "-l team=blue", nil, "", "No Applications found whose labels match in demo namespace.", ""},
 		{"no rights", "", forbidden, "", "", "edith may not"},

@@ -100,3 +100,22 @@ spec:
         observer_schema_list_min_length: 1
 `, says)
 }
+
+// Only marked objects are imported. An error says what the mark is.
+func TestManaged(t *testing.T) {
+	source, err := ignored.Read(parsed(t, ofArgoCD))
+	check.Must(t, err)
+	from := &origin{source, ignored.NewTranslation(source)}
+	object := func(name, id string) found {
+		return found{Unstructured: &unstructured.Unstructured{Object: parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: `+name+`, namespace: demo, annotations: {argocd.argoproj.io/tracking-id: "`+id+`"}}}`)}}
+	}
+	all := []found{object("a", "shop:/Service:demo/a"), object("b", "other:/Service:demo/b")}
+	managed, err := from.managed(all, "demo")
+	check.Must(t, err)
+	check.Equal(t, "managed", []found{all[0]}, managed)
+	_, err = from.managed(all[1:], "demo")
+	check.Fails(t, "none", err, "no object in namespace demo is marked as one of the Argo CD Application shop, by the annotation argocd.argoproj.io/tracking-id: argocd_shop:GROUP/KIND:NAMESPACE/NAME, or the annotation")
+	managed, err = (*origin)(nil).managed(all, "demo")
+	check.Must(t, err)
+	check.Equal(t, "without a file", all, managed)
+}

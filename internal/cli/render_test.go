@@ -142,6 +142,8 @@ func TestRenderOfWhatCannotBe(t *testing.T) {
 	files := map[string]string{"web.yaml": applicationFile, "empty.yaml": ""}
 	for _, c := range []struct{ arguments, want string }{
 		{"", "name a file by -f"},
+		{"-f nowhere", "no such file"},
+		{"-f web.yaml -o table", "it has to be one of yaml, json"},
 		{"-f web.yaml --name x", "leave out --name and --observer-schema"},
 		{"-f web.yaml -n other", "says namespace demo, and the flag --namespace other"},
 		{"-f empty.yaml", "empty.yaml has no resource: name a file with Applications, or with a manifest"},

@@ -204,6 +204,8 @@ func TestSubjectOf(t *testing.T) {
 		{"some", "a b", "", "a b"},
 		{"an object of one", "a deployment/web", "", "a deployment/web"},
 		{"by labels", "", "team=shop", "team=shop"},
+		{"none", "", "", "no Application: name some, or choose them by --selector"},
+		{"two objects", "a deployment/web service/web", "", "deployment/web and service/web: name one object at a time"},
 		{"an object of nobody", "deployment/web", "", "deployment/web: name the one Application that has it, as NAME deployment/web"},
 		{"an object of two", "a b deployment/web", "", "deployment/web: name the one Application that has it, as NAME deployment/web"},
 		{"both", "a", "team=shop", "there are names and a --selector: leave one of the two out"},
