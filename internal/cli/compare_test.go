@@ -99,11 +99,6 @@ func TestCompare(t *testing.T) {
 			live: strings.Replace(deployment, "replicas: 2", "replicas: 2\n  paused: true", 1),
 		},
 		{
-			why: "labels that are observed as a whole, with the marks of the Application", owner: "web", uid: "1",
-			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}", live: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}",
-			schema: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: null}}",
-		},
-		{
 			why: "a value that is another, in one line of its surroundings", manifest: service, owner: "web", uid: "1",
 			live: strings.Replace(service, "NodePort", "ClusterIP", 1),
 			want: `
@@ -196,30 +191,9 @@ diff live/v1.Service.demo.web desired/v1.Service.demo.web
 `,
 		},
 		{
-			why: "of what is not there, no private values", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: hunter2}}`,
-			want: `
-diff live/v1.ConfigMap.demo.settings desired/v1.ConfigMap.demo.settings
---- live/v1.ConfigMap.demo.settings
-+++ desired/v1.ConfigMap.demo.settings
-@@ -0,0 +1,6 @@
-+apiVersion: v1
-+data:
-+  a: '***'
-+kind: ConfigMap
-+metadata:
-+  name: settings
-`,
-		},
-		{
 			why: "a conflict with what belongs to no Application", manifest: service, live: service,
 			want: `
 # v1 Service web: conflict: it exists and belongs to no Application, and nothing would be written: annotate the Application with krake.dev/adopt=true to have it adopted, or choose another name
-`,
-		},
-		{
-			why: "what would be adopted", manifest: service, live: service, annotations: []string{application.AdoptAnnotation, "true"},
-			want: `
-# v1 Service web: it exists and belongs to no Application: it would be adopted
 `,
 		},
 		{

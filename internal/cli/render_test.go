@@ -4,12 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const applicationFile = `# What runs in the shop.
@@ -54,20 +48,6 @@ data:
       - observer_schema_list_min_length: 1
         observer_schema_list_max_length: 1
 `
-
-// The output equals what the webhook would store: both use the same function.
-func TestRender(t *testing.T) {
-	out, says, status := invoke(t, map[string]string{"web.yaml": applicationFile}, "render", "-f", "web.yaml")
-	if says != "web.yaml:1: left out, not an Application: v1 Namespace demo\n" || status != 0 {
-		t.Errorf("%d: %s", status, says)
-	}
-	var got, want corev1.ConfigMap
-	check.Must(t, yaml.UnmarshalStrict([]byte(out), &got))
-	_, document, _ := strings.Cut(applicationFile, "---\n")
-	check.Must(t, yaml.UnmarshalStrict([]byte(document), &want))
-	check.Must(t, mutate.PrepareForCreate(&want).Refusals.ToAggregate())
-	check.Equal(t, "ConfigMap", want, got)
-}
 
 // Each mistake is reported with its line, in the file that contains it.
 func TestRenderPlaces(t *testing.T) {

@@ -46,38 +46,6 @@ spec:
       - observer_schema_list_max_length: 0
         observer_schema_list_min_length: 1
 `},
-		{"a variable that is injected into a container which is at another place by now", `
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec: {containers: [{name: web, env: [{name: A, value: b}], args: [x]}]}
-`, `
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec: {containers: [{name: sidecar, args: [y, z]}, {name: web, env: [{name: A, value: b}, {name: B, value: c}], args: [x]}]}
-`, `
-# Observer schema of v1 Pod web.
-# of any length, as others add elements: spec.containers[0].env, spec.containers
-apiVersion: v1
-kind: Pod
-metadata:
-  name: web
-spec:
-  containers:
-  - args:
-    - null
-    - observer_schema_list_max_length: 1
-      observer_schema_list_min_length: 1
-    env:
-    - name: null
-      value: null
-    - observer_schema_list_max_length: 0
-      observer_schema_list_min_length: 1
-    name: null
-  - observer_schema_list_max_length: 0
-    observer_schema_list_min_length: 1
-`},
 		{"a manifest of what is not there", service, "", `
 # Observer schema of v1 Service web.
 apiVersion: v1
@@ -144,22 +112,6 @@ func proposed(t *testing.T, resource, live map[string]any) string {
 	text, err := p.text()
 	check.Must(t, err)
 	return text
-}
-
-// The proposal omits fields that others write: with it, their changes are no differences.
-func TestProposalEndsTheDrift(t *testing.T) {
-	live := markedAs("web", "1", parsed(t, scaled))
-	differs := func(observerSchema string) bool {
-		app := admittedOf(t, deployment, observerSchema)
-		expected := expectedOf(t, app)
-		c, err := compare(app, expected[0], live, false)
-		check.Must(t, err)
-		return c.differs()
-	}
-	text := proposed(t, parsed(t, deployment), live)
-	if !differs("") || differs(text) {
-		t.Errorf("it differs by default: %v, and with the proposal: %v", differs(""), differs(text))
-	}
 }
 
 func TestProposeNeedsManagedFields(t *testing.T) {
