@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -119,24 +118,6 @@ DRIFT   PATH                                            VALUE      DESIRED      
 	check.Equal(t, "table", strings.TrimPrefix(want, "\n"), out.String())
 }
 
-// The document has the same content, and no private value either.
-func TestBlameDocument(t *testing.T) {
-	text, err := json.Marshal(blamed(t))
-	check.Must(t, err)
-	if strings.Contains(string(text), "hunter2") {
-		t.Errorf("a private value is told: %s", text)
-	}
-	for _, want := range []string{
-		`{"path":"spec.replicas","value":5,"desired":2,"drift":true,"manager":"kube-controller-manager","subresource":"scale","operation":"Update"}`,
-		`{"path":"spec.revisionHistoryLimit","value":10,"unknown":true}`,
-		`{"path":"spec.strategy.type","value":"Recreate","desired":"Recreate","pinned":true,"manager":"kubectl-client-side-apply","operation":"Update","since":"2026-01-02T10:00:00Z"}`,
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is not in %s", want, text)
-		}
-	}
-}
-
 // A missing object has no fields with a writer, and a list has its length.
 func TestBlameOfWhatIsMissing(t *testing.T) {
 	app := admittedOf(t, service, serviceSchema)
@@ -157,27 +138,4 @@ DRIFT   PATH                     VALUE        DESIRED         MANAGER   OPERATIO
 *       spec.ports               0 elements   more elements   <none>    <none>      <none>
 `
 	check.Equal(t, "table", strings.TrimPrefix(want, "\n"), out.String())
-}
-
-func TestChosen(t *testing.T) {
-	app := admittedOf(t, deployment+"---"+service, "")
-	expected := expectedOf(t, app)
-	for _, c := range []struct{ named, want, err string }{
-		{"", "Deployment Service", ""},
-		{"deployment/web", "Deployment", ""},
-		{"Deployments/web", "Deployment", ""},
-		{"deployments.apps/web", "Deployment", ""},
-		{"service/web", "Service", ""},
-		{"services.apps/web", "", "it has deployment/web, service/web"},
-		{"service/other", "", "it has deployment/web, service/web"},
-		{"service", "", "is not of the form KIND/NAME"},
-	} {
-		found, err := chosen(expected, c.named)
-		var kinds []string
-		for _, one := range found {
-			kinds = append(kinds, one.ID.Kind)
-		}
-		check.Fails(t, c.named, err, c.err)
-		check.Equal(t, c.named, c.want, strings.Join(kinds, " "))
-	}
 }

@@ -99,11 +99,6 @@ func TestCompare(t *testing.T) {
 			live: strings.Replace(deployment, "replicas: 2", "replicas: 2\n  paused: true", 1),
 		},
 		{
-			why: "labels that are observed as a whole, with the marks of the Application", owner: "web", uid: "1",
-			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}", live: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {a: b}}}",
-			schema: "{apiVersion: v1, kind: Service, metadata: {name: web, labels: null}}",
-		},
-		{
 			why: "a value that is another, in one line of its surroundings", manifest: service, owner: "web", uid: "1",
 			live: strings.Replace(service, "NodePort", "ClusterIP", 1),
 			want: `
@@ -196,30 +191,9 @@ diff live/v1.Service.demo.web desired/v1.Service.demo.web
 `,
 		},
 		{
-			why: "of what is not there, no private values", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: hunter2}}`,
-			want: `
-diff live/v1.ConfigMap.demo.settings desired/v1.ConfigMap.demo.settings
---- live/v1.ConfigMap.demo.settings
-+++ desired/v1.ConfigMap.demo.settings
-@@ -0,0 +1,6 @@
-+apiVersion: v1
-+data:
-+  a: '***'
-+kind: ConfigMap
-+metadata:
-+  name: settings
-`,
-		},
-		{
 			why: "a conflict with what belongs to no Application", manifest: service, live: service,
 			want: `
 # v1 Service web: conflict: it exists and belongs to no Application, and nothing would be written: annotate the Application with krake.dev/adopt=true to have it adopted, or choose another name
-`,
-		},
-		{
-			why: "what would be adopted", manifest: service, live: service, annotations: []string{application.AdoptAnnotation, "true"},
-			want: `
-# v1 Service web: it exists and belongs to no Application: it would be adopted
 `,
 		},
 		{
@@ -306,24 +280,6 @@ func TestMappedNamespace(t *testing.T) {
 	}
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"})
 	check.Equal(t, "its own namespace", "demo", lens.Placed(app, expected[0].ID).Namespace)
-}
-
-// The inventory omits objects that the agent does not hold, such as those in conflict. Then the
-// status shows the namespace.
-func TestMappedNamespaceOutsideTheInventory(t *testing.T) {
-	app := admittedOf(t, service, "")
-	id := expectedOf(t, app)[0].ID
-	mapped := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}
-	older := mapped
-	older.APIVersion = "v1beta1"
-	app.Status.Objects = []application.ObjectStatus{{ID: mapped}}
-	check.Equal(t, "in the status only", mapped, lens.Placed(app, id))
-	app.Inventory = []manifest.ID{older, mapped}
-	check.Equal(t, "in both, and twice", mapped, lens.Placed(app, id))
-	app.Status.Objects[0].Namespace = "demo"
-	check.Equal(t, "the kind is not served, so that the status has no place", mapped, lens.Placed(app, id))
-	app.Inventory, app.Status.Objects[0].ID, app.Status.Cluster = nil, mapped, "east"
-	check.Equal(t, "namespace on another cluster", "demo", lens.Placed(app, id).Namespace)
 }
 
 func TestLeaving(t *testing.T) {

@@ -24,7 +24,6 @@ func TestComplete(t *testing.T) {
 		{[]string{"describe", "se"}, ":4"},
 		{[]string{"history", "wa"}, "watching :4"},
 		{[]string{"history", "web", ""}, ":4"},
-		{[]string{"top", ""}, ":4"},
 		{[]string{"get", "-o", ""}, "table wide json yaml :4"},
 	} {
 		e, out, _ := manyApps(t).environment()
@@ -36,7 +35,7 @@ func TestComplete(t *testing.T) {
 func complete(t *testing.T, e *environment, typed ...string) error {
 	t.Helper()
 	root := &cobra.Command{Use: "krake"}
-	root.AddCommand(newGetCommand(e), newDescribeCommand(e), newHistoryCommand(e), newTopCommand(e))
+	root.AddCommand(newGetCommand(e), newDescribeCommand(e), newHistoryCommand(e))
 	root.SetOut(e.Out)
 	root.SetErr(e.ErrOut)
 	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, typed...))

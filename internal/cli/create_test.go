@@ -145,9 +145,6 @@ func TestOnlyUnsupportedReportsMistakes(t *testing.T) {
 		{"a mistake that the command finds", document("ClusterRole", "") + "---\n" + mistaken, "", "",
 			"a.yaml:9: data.spec.manifest[1].metadata.uid: Forbidden: an Application sets only the metadata name, namespace, labels and annotations: leave it out\n" +
 				"error: a.yaml: the Application web would be refused: mend this mistake\n", 2, nil},
-		{"beside a Secret", secret + "---\n" + mistaken, "", "",
-			"a.yaml:10: data.spec.manifest[0].metadata.uid: Forbidden: an Application sets only the metadata name, namespace, labels and annotations: leave it out\n" +
-				"error: a.yaml: the Application web would be refused: mend this mistake\n", 2, nil},
 		{"in an object that cannot belong to an Application", secret, "", secret, "", 0, nil},
 		{"a warning", document("ConfigMap", "dta: {}\n") + "---\n" + document("ClusterRole", ""), "", document("ClusterRole", ""),
 			`a.yaml:4: warning: data.spec.manifest[0]: unknown field "dta"` + "\n", 0, []string{"web ConfigMap ClusterRole", "web ConfigMap"}},
@@ -271,13 +268,5 @@ func TestCreateRefusesWhatItCannotRead(t *testing.T) {
 		if out != "" || status != 2 || !strings.Contains(says, c.want) {
 			t.Errorf("%s: want %q, got %d %q %q", c.arguments, c.want, status, out, says)
 		}
-	}
-}
-
-// The commands read from one stream, and name it.
-func TestCreateReadsTheStandardInput(t *testing.T) {
-	_, says, _ := invoke(t, map[string]string{"-": document("Secret", "data: {a: Yg==}\n")}, "create", "web", "-f", "-", "--dry-run=client")
-	if !strings.HasPrefix(says, "stdin:1: Secret a: cannot belong") {
-		t.Error(says)
 	}
 }

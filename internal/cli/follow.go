@@ -105,9 +105,9 @@ type change struct {
 }
 
 // following calls changed with all Applications, and then with each change. It calls looked
-// once in an interval. It ends when the context ends or a call fails.
-func (e *environment) following(ctx context.Context, s scope, interval time.Duration, changed func(context.Context, change) error, looked func(context.Context) error) error {
-	ticker := time.NewTicker(interval)
+// at each [beatsInterval]. It ends when the context ends or a call fails.
+func (e *environment) following(ctx context.Context, s scope, changed func(context.Context, change) error, looked func(context.Context) error) error {
+	ticker := time.NewTicker(beatsInterval)
 	defer ticker.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	changes := make(chan change)

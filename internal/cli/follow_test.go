@@ -151,40 +151,6 @@ func TestWatcherLooksForSilence(t *testing.T) {
 	}
 }
 
-func TestKnownTakes(t *testing.T) {
-	at := func(name, version string) item {
-		cm := created(name)
-		cm.ResourceVersion = version
-		return itemOf(cm)
-	}
-	keys := func(items []item) string {
-		var names []string
-		for _, i := range items {
-			names = append(names, i.stored.Name+i.stored.ResourceVersion)
-		}
-		return strings.Join(names, " ")
-	}
-	k := known{}
-	for _, c := range []struct {
-		why                 string
-		change              change
-		changed, gone, then string
-	}{
-		{"all", change{listed: true, items: []item{at("a", "1"), at("b", "1")}}, "a1 b1", "", "a1 b1"},
-		{"again", change{listed: true, items: []item{at("a", "1"), at("b", "2")}}, "b2", "", "a1 b2"},
-		{"one", change{items: []item{at("c", "3")}}, "c3", "", "a1 b2 c3"},
-		{"one that is not new", change{items: []item{at("c", "3")}}, "", "", "a1 b2 c3"},
-		{"one is gone", change{gone: true, items: []item{at("b", "4")}}, "", "b4", "a1 c3"},
-		{"one that never was", change{gone: true, items: []item{at("d", "5")}}, "", "", "a1 c3"},
-		{"two were gone meanwhile", change{listed: true}, "", "a1 c3", ""},
-	} {
-		changed, gone := k.take(c.change)
-		if keys(changed) != c.changed || keys(gone) != c.gone || keys(k.items()) != c.then {
-			t.Errorf("%s: %q and %q, then %q", c.why, keys(changed), keys(gone), keys(k.items()))
-		}
-	}
-}
-
 func TestScopeOptions(t *testing.T) {
 	for _, c := range []struct {
 		scope scope

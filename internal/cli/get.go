@@ -51,7 +51,7 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 			}
 			if o.watch {
 				w := watcher{environment: e, options: o, known: known{}, said: map[string]line{}, table: newTable(e.Out, painterFor(e.Out))}
-				return e.following(command.Context(), o.scope, beatsInterval, w.changed, w.looked)
+				return e.following(command.Context(), o.scope, w.changed, w.looked)
 			}
 			return printApplications(command.Context(), e, o)
 		},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // driftedApp returns an Application with one drift of each kind.
@@ -42,19 +40,6 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// No stored text can send control sequences to the user's terminal.
-func TestNothingCommandsTheTerminal(t *testing.T) {
-	h := newHub(t, driftedApp(t))
-	for _, arguments := range [][]string{{"drifted"}, {"drifted", "-o", "wide"}} {
-		out, _, err := run(t, h, newHistoryCommand, arguments...)
-		described, _, failure := run(t, h, newDescribeCommand, "drifted")
-		topped, _, _ := run(t, h, newTopCommand)
-		if text := out + described + topped; err != nil || failure != nil || strings.ContainsAny(text, "\x1b\a\t\r\u202e") {
-			t.Errorf("%v, %v: %q", err, failure, text)
-		}
-	}
-}
-
 // The output distinguishes an empty history from an Application that no agent has observed.
 func TestHistoryOfNothing(t *testing.T) {
 	h := newHub(t, created("raw"), admitted(t, created("fresh")), recorded(t, admitted(t, created("calm")), nil))
@@ -71,18 +56,5 @@ func TestHistoryOfNothing(t *testing.T) {
 		if failure := json.Unmarshal([]byte(out), &list); failure != nil || err != nil || list.Items == nil || len(list.Items) != 0 || list.Application != "demo/"+name {
 			t.Errorf("%s: %q, %v, %v", name, out, err, failure)
 		}
-	}
-}
-
-func TestHistoryFails(t *testing.T) {
-	future := created("future")
-	future.Annotations[application.FormatAnnotation] = "v9"
-	for _, c := range []struct{ arguments, err string }{
-		{"nope", "there is no Application nope"},
-		{"future", `unknown format version "v9"`},
-		{"", "name one Application: history NAME"},
-	} {
-		_, _, err := run(t, newHub(t, future), newHistoryCommand, strings.Fields(c.arguments)...)
-		check.Fails(t, c.arguments, err, c.err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -227,13 +226,4 @@ func TestHoldOneObject(t *testing.T) {
 func TestHoldOneObjectElsewhere(t *testing.T) {
 	w := newWritable(t, recorded(t, admitted(t, created("web", application.ClusterAnnotation, "east")), nil))
 	w.check(t, newHoldCommand, "web deployment/web", "", "", "the objects are on cluster east: name it by --target-context or --target-kubeconfig")
-}
-
-func TestResume(t *testing.T) {
-	w := newWritable(t, created("web", application.ModeAnnotation, "suspend", application.HoldUntilAnnotation, "2026-01-02T13:00:00Z"), created("api"))
-	w.check(t, newResumeCommand, "web api", "application.krake.dev/web resumed\napplication.krake.dev/api neither held nor suspended\n", "", "",
-		`krake-cli web {"krake.dev/hold-until":null,"krake.dev/mode":null}`)
-	if !slices.ContainsFunc(w.requests(), func(request string) bool { return strings.HasPrefix(request, "GET ") }) {
-		t.Error("nothing was looked at")
-	}
 }

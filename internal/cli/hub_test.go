@@ -40,7 +40,9 @@ type hub struct {
 	mu         sync.Mutex
 	configMaps map[string]*corev1.ConfigMap
 	leases     []coordinationv1.Lease
-	version    int
+	// clusters were enrolled.
+	clusters []string
+	version  int
 	// refused has the answer to each request for a resource.
 	refused map[string]*apierrors.StatusError
 	// asked are the requests so far.
@@ -198,6 +200,8 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, int(refused.ErrStatus.Code), typed(refused))
 	case parts[0] == "leases":
 		h.serveLeases(w, name)
+	case parts[0] == "serviceaccounts":
+		h.serveEnrolments(w, r)
 	default:
 		h.serveConfigMaps(w, r, namespace, name)
 	}
@@ -214,6 +218,17 @@ func (h *hub) serveLeases(w http.ResponseWriter, name string) {
 		return
 	}
 	answer(w, http.StatusOK, &h.leases[at])
+}
+
+func (h *hub) serveEnrolments(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("labelSelector") != "krake.dev/enrolment" {
+		h.t.Errorf("all accounts are asked for: %s", r.URL.RawQuery)
+	}
+	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	for _, cluster := range h.clusters {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{"krake.dev/enrolment": cluster}}})
+	}
+	answer(w, http.StatusOK, &list)
 }
 
 func notFound(w http.ResponseWriter, resource, name string) {

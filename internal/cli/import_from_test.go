@@ -30,11 +30,9 @@ func TestReadOrigin(t *testing.T) {
 	h := newHub(t)
 	for _, c := range []struct{ why, flag, text, want, fails string }{
 		{"the same namespace", "demo", ofArgoCD, "demo", ""},
-		{"no flag", "", ofArgoCD, "demo", ""},
 		{"no namespace in the file", "mine", strings.Replace(ofArgoCD, "namespace: demo", "server: x", 1), "mine", ""},
 		{"two namespaces", "mine", ofArgoCD, "", "app.yaml:2: the objects of the Argo CD Application shop are in namespace demo, and the flag --namespace is mine: leave one of the two out"},
 		{"two objects", "demo", ofArgoCD + "\n---\n" + ofArgoCD, "", "has 2 objects: it has to have one"},
-		{"no object", "demo", "# nothing\n", "", "has 0 objects"},
 		{"another object", "demo", "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}", "", "ConfigMap is not supported"},
 		{"too large", "demo", strings.Repeat("# a comment\n", 30_000) + ofArgoCD, "", "the maximum is 262144"},
 	} {

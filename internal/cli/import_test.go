@@ -67,33 +67,6 @@ spec: {key: c, tempo: 90, loud: true, limits: {beats: 9}, parts: [{name: a}, {na
 // set stays in the manifest, and is not observed.
 func TestImportOf(t *testing.T) {
 	for _, c := range []struct{ why, live, resource, proposed string }{
-		{"it was applied, and others have changed it", applied, `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  labels:
-    team: shop
-  name: web
-spec:
-  replicas: 3
-  selector:
-    matchLabels:
-      app: web
-  template:
-    metadata:
-      labels:
-        app: web
-    spec:
-      containers:
-      - image: proxy:1
-        name: proxy
-      - image: web:2
-        name: web
-        resources: {}
-      volumes:
-      - emptyDir: {}
-        name: data
-`, "kubectl-set writes it: spec.template.spec.containers[1].image"},
 		{"it was created, and others have changed it", scaled, `
 apiVersion: apps/v1
 kind: Deployment
@@ -120,25 +93,6 @@ spec:
         image: nginx:2
         name: web
 `, "kubectl-edit writes it: spec.template.spec.containers[0].image"},
-		{"what the API server fills in is in neither", strings.Replace(createdBy, "OPERATION", "Update", 1), `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  labels:
-    team: shop
-  name: web
-spec:
-  strategy:
-    rollingUpdate:
-      maxSurge: 5
-  template:
-    spec:
-      containers:
-      - image: web:1
-        imagePullPolicy: Always
-        name: web
-        resources: {}
-`, "the API server fills it in if no client sets it: spec.replicas"},
 		{"elements that are found by their places keep them", song, `
 apiVersion: example.org/v1
 kind: Song

@@ -115,9 +115,6 @@ func printAll(e *environment, i item) error {
 	if err := (description{item: i, now: now}).print(e.Out); err != nil {
 		return err
 	}
-	if err := table.print(topRows([]item{i}, true, heartbeats{}, now)...); err != nil {
-		return err
-	}
 	if err := remainsOf([]item{i}, nil, heartbeats{read: true}, now).print(e.Out, painter{}); err != nil {
 		return err
 	}

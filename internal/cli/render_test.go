@@ -4,12 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const applicationFile = `# What runs in the shop.
@@ -55,20 +49,6 @@ data:
         observer_schema_list_max_length: 1
 `
 
-// The output equals what the webhook would store: both use the same function.
-func TestRender(t *testing.T) {
-	out, says, status := invoke(t, map[string]string{"web.yaml": applicationFile}, "render", "-f", "web.yaml")
-	if says != "web.yaml:1: left out, not an Application: v1 Namespace demo\n" || status != 0 {
-		t.Errorf("%d: %s", status, says)
-	}
-	var got, want corev1.ConfigMap
-	check.Must(t, yaml.UnmarshalStrict([]byte(out), &got))
-	_, document, _ := strings.Cut(applicationFile, "---\n")
-	check.Must(t, yaml.UnmarshalStrict([]byte(document), &want))
-	check.Must(t, mutate.PrepareForCreate(&want).Refusals.ToAggregate())
-	check.Equal(t, "ConfigMap", want, got)
-}
-
 // Each mistake is reported with its line, in the file that contains it.
 func TestRenderPlaces(t *testing.T) {
 	for _, c := range []struct {
@@ -77,12 +57,9 @@ func TestRenderPlaces(t *testing.T) {
 	}{
 		{"an annotation", "krake.dev/application: v1", "krake.dev/application: v2", "web.yaml:12: metadata.annotations[krake.dev/application]:"},
 		{"a field of the manifest", "metadata: {name: web}\n    spec:\n      ports: [", "metadata: {name: web, uid: x}\n    spec:\n      ports: [", "web.yaml:18: data.spec.manifest[0].metadata.uid:"},
-		{"a label with dots in a list of resources", "a.b/c", "krake.dev/owned-by", "web.yaml:28: data.spec.manifest[1].metadata.labels[krake.dev/owned-by]:"},
-		{"what is missing", "name: two", "namespace: demo", "web.yaml:31: data.spec.manifest[2].metadata.name:"},
 		{"the schema", "port: null", "port: 80", "web.yaml:39: data.spec.observer_schema[0].spec.ports[0].port:"},
 		{"a text that cannot be read, by the parser's count", "ports: [{port: 80}]", "ports: [{port: 80}", "web.yaml:19: data.spec.manifest:"},
 		{"a later document that cannot be read", "name: one", "name: one\n        name: one", "web.yaml:27: data.spec.manifest:"},
-		{"a key", "spec.observer_schema:", "spec.observerschema:", "web.yaml:33: data.spec.observerschema:"},
 		{"a warning", "kind: Service\n    metadata: {name: web}\n    spec:", "kind: Service\n    metadata: {name: web}\n    spec:\n      port: 1", "web.yaml:20: warning: data.spec.manifest[0]: unknown field \"spec.port\""},
 		{"a field that no ConfigMap has", "\ndata:", "\ndatas: {}\ndata:", "web.yaml:6: the Application cannot be read as a ConfigMap"},
 		{"a file that is no YAML", "kind: Namespace", "kind: [", "web.yaml:1: the document cannot be read"},
@@ -146,12 +123,11 @@ func TestRenderOfWhatCannotBe(t *testing.T) {
 	for _, c := range []struct{ arguments, want string }{
 		{"", "name a file by -f"},
 		{"-f nowhere", "no such file"},
+		{"-f web.yaml -o table", "it has to be one of yaml, json"},
 		{"-f web.yaml --name x", "leave out --name and --observer-schema"},
 		{"-f web.yaml -n other", "says namespace demo, and the flag --namespace other"},
-		{"-f empty.yaml --observer-schema nowhere", "no such file"},
 		{"-f empty.yaml", "empty.yaml has no resource: name a file with Applications, or with a manifest"},
 		{"-f web.yaml x", "x is too much: kubectl krake render -f FILE"},
-		{"-f web.yaml -o table", "it has to be one of yaml, json"},
 	} {
 		out, says, status := invoke(t, files, strings.Fields("render "+c.arguments)...)
 		if !strings.Contains(says, c.want) || status != 2 || out != "" {

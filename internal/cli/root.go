@@ -37,7 +37,7 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	e.hub.AddFlags(root.PersistentFlags())
 	for _, newCommand := range []func(*environment) *cobra.Command{
 		newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newImportCommand,
-		newRenderCommand, newResumeCommand, newSchemaCommand, newSuspendCommand, newTopCommand, newUICommand, newUninstallCommand, newVersionCommand,
+		newRenderCommand, newResumeCommand, newSchemaCommand, newSuspendCommand, newUICommand, newUninstallCommand, newVersionCommand,
 	} {
 		root.AddCommand(newCommand(e))
 	}

@@ -120,19 +120,6 @@ func TestPatchCommandIsOneCommand(t *testing.T) {
 	}
 }
 
-func TestDriftSummary(t *testing.T) {
-	changed := rescaled(time.Minute, 3)
-	check.Equal(t, "reverted", "Deployment/web: spec.replicas: 2 -> 5, by kubectl-scale (scale), reverted in 12ms", driftSummary(changed, "demo"))
-	changed.Repaired = ""
-	check.Equal(t, "open", "Deployment/web: spec.replicas: 2 -> 5, by kubectl-scale (scale), not repaired", driftSummary(changed, "demo"))
-	gone := application.Drift{Object: idOf("Service", "web"), Repaired: "Recreated"}
-	check.Equal(t, "gone", "Service/web: (the object itself was gone), by unknown, recreated", driftSummary(gone, "demo"))
-	changed.Manager, changed.Fields = "a\u202e\x1b[2J\nb", []application.DriftedField{{Path: "data.x", Have: "1\n2\t3\x00"}}
-	if got := driftSummary(changed, "demo"); strings.ContainsAny(got, "\n\t\x00\x1b\u202e") {
-		t.Errorf("it is not one line of visible characters: %q", got)
-	}
-}
-
 // uiSource returns what the page reads from this cluster.
 func (c cluster) uiSource(t *testing.T) *uiSource {
 	t.Helper()

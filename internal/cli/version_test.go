@@ -68,9 +68,6 @@ func TestVersionCheck(t *testing.T) {
 		"the webhook refuses the user": {map[string]any{"dry run": ofTheWebhook}, []string{
 			"ok       the webhook answers, and refuses an Application of your user in namespace demo",
 		}, 0},
-		"no ConfigMaps for the user": {map[string]any{"dry run": forbidden}, []string{
-			"unknown  whether the webhook answers: an Application cannot be created in namespace demo: no",
-		}, 0},
 		"the webhook is down": {map[string]any{"dry run": failure(http.StatusInternalServerError, metav1.StatusReasonInternalError)}, []string{
 			"problem  the API server does not create an Application: no",
 		}, 1},
@@ -85,9 +82,6 @@ func TestVersionCheck(t *testing.T) {
 			"unknown  whether this hub is to have an agent of its own: there is none of cluster local",
 		}, 0},
 		"an agent that never came": {map[string]any{localLease: missing}, []string{"problem  cluster local has no agent that has ever come to this hub: install one there"}, 1},
-		"no Pods are wanted": {map[string]any{webhookDeployment: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": 0}}}, []string{
-			"problem  Deployment krake-webhook has 0 of 0 Pods ready, with image",
-		}, 1},
 		"Pods are not ready": {map[string]any{webhookDeployment: deploymentOf("example/krake:v1", 1)}, []string{
 			"problem  Deployment krake-webhook has 1 of 2 Pods ready, with image example/krake:v1",
 		}, 1},

@@ -115,14 +115,12 @@ func TestAnErrorNamesTheLineAndNoValue(t *testing.T) {
 		{"no YAML", "a: secret\n b: [\n", "f:2: parse YAML: "},
 		{"a duplicate key", configMap("a") + "---\n" + configMap("b") + "kind: secret\n", "f:8: parse YAML: "},
 		{"an alias that contains itself", "a: &a [*a]\n", "f:1: nested deeper than 64: write it flatter"},
-		{"a merge key that contains itself", "a: &a {<<: *a}\n", "f:1: nested deeper than 64: write it flatter"},
 		{"no object to merge", "a: &a secret\nb: {<<: *a}\n", "f:"},
 		{"aliases of aliases", strings.Replace(bomb.String(), "&a1xi [*a0x, *a0x]", "&a1xi [*a0, *a0]", 1), "f:"},
 		{"no name", "\n---\napiVersion: v1\nkind: ConfigMap\n", "f:3: the resource lacks metadata.name"},
 		{"no object", "secret", "f:1: the document is no object: it needs apiVersion, kind and metadata.name"},
 		{"a large document", configMap("a") + "# " + strings.Repeat("secret ", manifest.MaxBytes/7), "f:1: the text has 262196 bytes; the maximum is 262144: split it"},
 		{"a second document on the line of its separator", configMap("a") + "--- {secret: a}\n", "f:1: a further document must begin with a line"},
-		{"a second document, beside an alias", "a: &a b\nc: *a\n...\n{secret: a}\n", "f:1: a further document must begin with a line"},
 		{"a long number", configMap("a") + "data: {a: 99999999999999999999}\n", "f:4: an integer has more digits than 64 bits hold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -225,12 +223,10 @@ func TestAListMayBeLargerThanAManifest(t *testing.T) {
 	}
 	bomb.WriteString("# " + strings.Repeat("y", 200<<10) + "\n")
 	for name, c := range map[string]struct{ text, want string }{
-		"one object":        {configMap("a") + "data: {value: " + strings.Repeat(value, 3) + "}\n", "stdin:1: the text has 307"},
-		"a mistake":         {list + "- {apiVersion: v1, kind: ConfigMap}\n", "stdin:19: "},
-		"an item too large": {strings.Replace(list, value, strings.Repeat(value, 3), 1), "stdin:4: the text has 307"},
-		"aliases of one":    {configMap("a") + "data: {a: &a " + value + ", b: *a, c: *a}\n", "the aliases expand to more than 262144 bytes"},
-		"aliases":           {bomb.String(), "the aliases expand to more than "},
-		"two keys":          {"kind: List\nkind: List\nitems:\n# " + strings.Repeat("y", 300<<10) + "\n", "stdin:1: the text has 307"},
+		"one object":     {configMap("a") + "data: {value: " + strings.Repeat(value, 3) + "}\n", "stdin:1: the text has 307"},
+		"a mistake":      {list + "- {apiVersion: v1, kind: ConfigMap}\n", "stdin:19: "},
+		"aliases of one": {configMap("a") + "data: {a: &a " + value + ", b: *a, c: *a}\n", "the aliases expand to more than 262144 bytes"},
+		"aliases":        {bomb.String(), "the aliases expand to more than "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Read(strings.NewReader(c.text), []string{"-"}, false); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -59,13 +59,13 @@ func (s *Server) overviewEvents(w http.ResponseWriter, r *http.Request) {
 	for {
 		found := s.live.since(number)
 		for _, row := range found.rows {
-			out.send("row", "", rendered(row.node()))
+			out.send("row", "", s.render("row", row))
 		}
 		for _, name := range found.gone {
 			out.send("gone", "", rowID(name))
 		}
 		for _, repair := range found.repairs {
-			out.send("repair", "", rendered(repairNode(repair, s.now())))
+			out.send("repair", "", s.render("repair", repair))
 		}
 		if found.problem != problem || number != found.number {
 			problem, number = found.problem, found.number

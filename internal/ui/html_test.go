@@ -66,7 +66,7 @@ func hostile(text func(field string) string) (*Server, Ref) {
 	s := newServer(source)
 	s.title = text("title")
 	change := filled[Change](text)
-	change.Gone = nil
+	change.Gone, change.Rows[1].Hours[3] = nil, 2
 	s.live.take(change)
 	return s, filled[Ref](text)
 }

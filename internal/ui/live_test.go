@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -102,56 +101,6 @@ func TestTheNewestRepairsAreRemembered(t *testing.T) {
 	check.Empty(t, "new repairs", l.since(number).repairs)
 }
 
-func TestAChangeWakesThePages(t *testing.T) {
-	l := newLive()
-	next := l.since(0).next
-	_, _, alsoNext := l.of(nameOf("a"))
-	l.take(Change{Rows: []Row{rowOf("a", "1")}})
-	for _, next := range []<-chan struct{}{next, alsoNext} {
-		select {
-		case <-next:
-		default:
-			t.Error("a page sleeps on")
-		}
-	}
-	number, _, _ := l.of(nameOf("a"))
-	check.Equal(t, "number", 1, number)
-	number, _, _ = l.of(nameOf("b"))
-	check.Equal(t, "number of what is not known", 0, number)
-}
-
-// Pages read while the watch writes: none of them misses a row.
-func TestPagesReadWhileRowsChange(t *testing.T) {
-	const writers, rows = 4, 50
-	l := newLive()
-	var group sync.WaitGroup
-	for writer := range writers {
-		group.Go(func() {
-			for i := range rows {
-				l.take(Change{Rows: []Row{rowOf(fmt.Sprint(writer, "-", i), "1")}, Repairs: []Repair{repairOf("a", time.Duration(i)*time.Second)}})
-				l.fail("none")
-			}
-		})
-	}
-	for range 4 {
-		group.Go(func() {
-			seen := map[string]bool{}
-			number := 0
-			for len(seen) < writers*rows {
-				found := l.since(number)
-				for _, row := range found.rows {
-					seen[row.Name] = true
-				}
-				if number = found.number; number < 2*writers*rows {
-					<-found.next
-				}
-			}
-		})
-	}
-	group.Wait()
-	check.Equal(t, "number", 2*writers*rows, l.since(0).number)
-}
-
 // event is a server-sent event.
 type event struct{ name, id, data string }
 
@@ -234,7 +183,7 @@ func TestTheOverviewIsToldOfEachChange(t *testing.T) {
 	}
 	check.Equal(t, "there is a row", true, found)
 	repair := next(t, events)
-	check.Equal(t, "repair", event{"repair", "", rendered(repairNode(repairOf("a", time.Minute), noon))}, repair)
+	check.Equal(t, "repair", event{"repair", "", s.render("repair", repairOf("a", time.Minute))}, repair)
 	check.Equal(t, "end", event{"problem", "1", ""}, next(t, events))
 	s.live.fail("no\nnetwork")
 	check.Equal(t, "problem", event{"problem", "2", "no\nnetwork"}, next(t, events))
@@ -272,12 +221,6 @@ func TestAnApplicationIsToldOfItsOwnChanges(t *testing.T) {
 	check.Equal(t, "only its own change", event{"changed", "2", ""}, next(t, events))
 }
 
-// A change between the page and its stream is not lost.
-func TestAChangeBeforeTheStreamIsTold(t *testing.T) {
-	_, events := listen(t, "/application/events?since=0&"+queryOf(nameOf("a")).Encode(), "", Change{Rows: []Row{rowOf("a", "1")}})
-	check.Equal(t, "event", event{"changed", "1", ""}, next(t, events))
-}
-
 func TestAnObjectIsToldOfItsChanges(t *testing.T) {
 	s, events := listen(t, "/object/events?since=0&"+refOf("a", "Deployment", "web").query().Encode(), "")
 	check.Equal(t, "of the object", event{"changed", "0", ""}, next(t, events))
@@ -303,13 +246,6 @@ func TestEachPageIsToldThatItIsNotUpToDate(t *testing.T) {
 		s.live.take(Change{Listed: true})
 		check.Equal(t, path, event{"problem", "0", ""}, next(t, events))
 	}
-}
-
-func TestTheLastWordOfAWatchIsTold(t *testing.T) {
-	news := make(latest, 1)
-	news.put("")
-	news.put("lost")
-	check.Equal(t, "word", "lost", <-news)
 }
 
 // Who used the link first may be another user, whose page must not go on.

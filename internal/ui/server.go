@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"net"
 	"net/http"
 	"time"
@@ -22,15 +23,16 @@ const mostBytes = 4 << 20
 type Server struct {
 	source Source
 	// title names the hub, and scope the Applications that are shown.
-	title string
-	now   func() time.Time
-	guard *guard
-	live  *live
+	title     string
+	now       func() time.Time
+	guard     *guard
+	live      *live
+	templates *template.Template
 }
 
 // New returns the page for a host and port, which it does not open. The title names the cluster.
 func New(source Source, title, address string, now func() time.Time) *Server {
-	return &Server{source: source, title: title, now: now, guard: newGuard(address), live: newLive()}
+	return &Server{source: source, title: title, now: now, guard: newGuard(address), live: newLive(), templates: parse(now)}
 }
 
 // Link opens the page. It works once.
