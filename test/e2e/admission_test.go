@@ -33,8 +33,8 @@ spec: {type: NodePort, ports: [{port: null}]}
 	checkSays(t, false, want, applicationYAML(t, namespace, "bad", manifest, schema), "create", "-f", "-")
 }
 
-// A minimum below the manifest's two elements, as in the reference document's example,
-// is accepted with a warning.
+// A minimum below the manifest's two elements, as in the example of Krake's documentation of the Application
+// Observer, is accepted with a warning.
 func TestAWarning(t *testing.T) {
 	namespace := newNamespace(t)
 	manifest := "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{name: a, port: 80}, {name: b, port: 81}]}}"

@@ -56,7 +56,7 @@ func ungrantedRights() []exception {
 	return []exception{
 		{kit.LocalAgent, "*", "songs.music.example.com", "", "the tests add the kind, and a role for it as the documentation says"},
 		{kit.LocalAgent, "*", "artists.music.example.com", "", "the same"},
-		{kit.LocalAgent, "*", "drummers.music.example.com", "", "the same"},
+		{kit.LocalAgent, "*", "concerts.stage.example.com", "", "the same"},
 		{kit.LocalAgent, "*", "resourcequotas", "", "the same, of kinds that are built in"},
 		{kit.LocalAgent, "*", "limitranges", "", "the same"},
 	}
