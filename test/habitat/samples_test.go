@@ -94,7 +94,7 @@ func readSamples(t *testing.T, folder, namespace string) []sample {
 	return samples
 }
 
-// roll is the one documented difference to the reference, whose update strategy is
+// roll is the one documented difference to the former operator, whose update strategy is
 // always OnDelete: Pods are replaced one by one.
 func roll(expected object) {
 	expected["spec"].(object)["updateStrategy"].(object)["type"] = "RollingUpdate"
