@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
@@ -52,59 +48,6 @@ func TestServers(t *testing.T) {
 	}
 	kit.Must(t, withGateway(t.Context()))
 	playTales(t, lanes, sample("servers", tales, len(tales)))
-}
-
-// Two API servers share an address, as during an upgrade of a control plane, and the agent's requests
-// and watches go to them in turns. One of them pauses again and again, so that its cache lags behind.
-func TestTwoAPIServersBehindOneAddress(t *testing.T) {
-	kit.Long(t, "a second API server")
-	l := newLane(t, "two-servers", resync, "--namespaces", "two-servers")
-	other := secondAPIServer(t)
-	kit.Must(t, l.proxy.Share("https://127.0.0.1:"+other.Argument("--secure-port")))
-	ctx, stop := context.WithCancel(t.Context())
-	var lagging sync.WaitGroup
-	lagging.Go(func() {
-		for ctx.Err() == nil {
-			if err := errors.Join(pulse(ctx, other, 300*time.Millisecond), sleep(ctx, 200*time.Millisecond)); err != nil && ctx.Err() == nil {
-				t.Errorf("pause the other API server: %v", err)
-				return
-			}
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		lagging.Wait()
-		kit.Must(t, other.Kill())
-	})
-	var tales []*tale
-	for _, s := range append(slices.Clone(scenarios), troubled) {
-		if s.two {
-			continue // its second agent has a proxy of its own
-		}
-		tales = append(tales, &tale{
-			point:    point{"servers", s.name, "two API servers, of which one lags", "everywhere"},
-			scenario: s, met: func() bool { return true },
-		})
-	}
-	playTales(t, []*lane{l}, sample("servers", tales, len(tales)))
-}
-
-// secondAPIServer starts an API server beside the first one, with the same etcd and audit log.
-func secondAPIServer(t *testing.T) *cluster.Process {
-	t.Helper()
-	ports, err := cluster.FreePorts(1)
-	kit.Must(t, err)
-	port := strconv.Itoa(ports[0])
-	process, err := env.Run("second-apiserver", env.Newest("kube-apiserver").Command("--secure-port", port))
-	kit.Must(t, err)
-	config := env.RESTConfig()
-	config.Host = "https://127.0.0.1:" + port
-	client, err := kubernetes.NewForConfig(config)
-	kit.Must(t, err)
-	kit.EventuallyNil(t, func() error {
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
-	})
-	return process
 }
 
 // pulse pauses a process for a while.
