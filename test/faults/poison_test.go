@@ -64,7 +64,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	kit.Must(t, sleep(t.Context(), 20*time.Second-time.Since(began)))
 	calls := l.proxy.Since(begin)
 	for i, a := range poisons {
-		const inAMinute = 10
+		const inAMinute = 30 // each try has some calls
 		if made, most := callsAbout(a, calls), inAMinute*time.Since(began).Minutes(); float64(made) > most {
 			t.Errorf("%s: %d calls while nothing can be done, want %.0f at most", names[i], made, most)
 		}

@@ -258,12 +258,12 @@ func TestEditsOfTheWorkloadAreReverted(t *testing.T) {
 	}{
 		{"metadata.labels.habitat", []any{"metadata", "labels", "habitat"}, "changed"},
 		{"spec.replicas", []any{"spec", "replicas"}, 3},
-		{"spec.updateStrategy.type", []any{"spec", "updateStrategy", "type"}, "OnDelete"},
+		{"spec.updateStrategy", []any{"spec", "updateStrategy"}, object{"type": "OnDelete"}},
 		{"spec.template.metadata.labels.topology", []any{"spec", "template", "metadata", "labels", "topology"}, "changed"},
 		{"spec.template.spec.containers[0].image", []any{"spec", "template", "spec", "containers", 0, "image"}, "changed"},
 		{"spec.template.spec.volumes[0].configMap.name", []any{"spec", "template", "spec", "volumes", 0, "configMap", "name"}, "changed"},
 	} {
-		who, before := fmt.Sprintf("hand-%d", i), kit.Field(h.get(t, kit.StatefulSets, "web"), row.path...)
+		who, before := fmt.Sprintf("hand-%d", i), fmt.Sprint(kit.Field(h.get(t, kit.StatefulSets, "web"), row.path...))
 		pointer := ""
 		for _, step := range row.path {
 			pointer += "/" + fmt.Sprint(step)
