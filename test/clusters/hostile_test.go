@@ -94,7 +94,7 @@ func forged(cluster, namespace, name, manifest string) *corev1.ConfigMap {
 }
 
 // flood is the number of concurrent writes of a compromised cluster.
-const flood = 1000
+const flood = 300
 
 // An attacker controls a cluster and its agent's token. The
 // attacker's writes about Applications there, at any rate, harm no other cluster. An Application that moves

@@ -108,24 +108,6 @@ func watchFault(of scenario, mode, place string) point {
 	return point{"watch faults", of.name, mode, place}
 }
 
-// No event of a Deployment ever arrives, and another client deletes it. The
-// agent knows it only from its own creation, and the resync finds that it is deleted.
-func TestObjectWithoutAnyEventIsFoundByTheResync(t *testing.T) {
-	kit.Long(t, "events are lost until a resync")
-	t.Parallel()
-	var lost atomic.Int64
-	playTales(t, []*lane{newLane(t, "unseen", resync)}, []*tale{{
-		point: watchFault(troubled, "an object is lost before it was seen", ""), scenario: troubled, met: func() bool { return lost.Load() > 0 },
-		event: func(event proxy.Event) proxy.Verdict {
-			if event.Resource != kit.Deployments.Resource {
-				return proxy.Pass
-			}
-			lost.Add(1)
-			return proxy.Drop
-		},
-	}})
-}
-
 // Watches stay open and send nothing. The resync finds the changes.
 func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()

@@ -353,6 +353,9 @@ func playTales(t *testing.T, lanes []*lane, tales []*tale) {
 	}
 	all.Wait()
 	t.Logf("%s in %s", counted, time.Since(start).Round(time.Second))
+	if counted.met == 0 && len(tales) > 0 && !t.Failed() {
+		t.Error("no fault was met: nothing was tested")
+	}
 }
 
 // judge judges a batch.
