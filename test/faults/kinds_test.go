@@ -17,7 +17,7 @@ func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
 	t.Parallel()
 	const (
 		many   = 10
-		window = 12 * time.Second // in which calls are counted
+		window = 20 * time.Second // in which calls are counted
 		most   = 10               // calls in a minute for an Application
 	)
 	l := newLane(t, "kinds")
