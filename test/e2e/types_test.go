@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// concertKind defines a kind with a list of which two fields are the key, and the agent's rights on it.
+// concertKind defines a kind with a list that has a key, and the agent's rights on it.
 const concertKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -37,11 +36,11 @@ spec:
               parts:
                 type: array
                 x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name, voice]
+                x-kubernetes-list-map-keys: [name]
                 items:
                   type: object
                   required: [name]
-                  properties: {name: {type: string}, voice: {type: string, default: first}, beats: {type: integer}}
+                  properties: {name: {type: string}, beats: {type: integer}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -52,34 +51,29 @@ rules:
 - {apiGroups: [stage.example.com], resources: [concerts], verbs: [get, list, watch, create, patch, delete]}
 `
 
-// A list of a custom resource is aligned by the keys in its definition. Another manager inserts an element in front,
+// A list of a custom resource is aligned by the key that the schema states. Another manager inserts an element in front,
 // and changes the order: neither is drift. A changed value is repaired in its new place.
-func TestListOfACustomResourceIsAlignedByItsKeys(t *testing.T) {
+func TestListOfACustomResourceIsAlignedByTheStatedKey(t *testing.T) {
 	concerts := gvr.GroupVersionResource{Group: "stage.example.com", Version: "v1", Resource: "concerts"}
 	hub.Apply(t, concertKind)
-	kit.Eventually(t, func() string { // the API server documents a kind some time after it serves it
-		text, err := tryKubectl(t, "", "get", "--raw", "/openapi/v3/apis/stage.example.com/v1")
-		if err != nil || !strings.Contains(text, "x-kubernetes-list-map-keys") {
-			return "Concert is not documented"
-		}
-		return ""
-	})
+	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/concerts.stage.example.com")
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "nginx", `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
-		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`,
+		spec: {parts: [{name: horn, beats: 3}, {name: tuba, beats: 4}]}}`,
 		`{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
-		{name: null, beats: null}, {name: null, beats: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}}`)
+		{name: null, beats: null}, {name: null, beats: null},
+		{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0, observer_schema_list_key: name}]}}`)
 	eventuallyReconciled(t, namespace, "nginx")
 	awaitCalm(t, namespace)
 	before := auditMark(t)
 	hub.Change(t, concerts, namespace, "opening", `{"spec": {"parts": [
-		{"name": "drum", "beats": 1}, {"name": "horn", "voice": "second", "beats": 4}, {"name": "horn", "voice": "first", "beats": 3}]}}`)
+		{"name": "drum", "beats": 1}, {"name": "tuba", "beats": 4}, {"name": "horn", "beats": 3}]}}`)
 	awaitCalm(t, namespace)
 	if made := repairs(t, before, namespace); len(made) > 0 {
 		t.Errorf("another order and another element were repaired: %v", made)
 	}
 	hub.Change(t, concerts, namespace, "opening", `{"spec": {"parts": [
-		{"name": "drum", "beats": 1}, {"name": "horn", "voice": "second", "beats": 4}, {"name": "horn", "voice": "first", "beats": 7}]}}`)
+		{"name": "drum", "beats": 1}, {"name": "tuba", "beats": 4}, {"name": "horn", "beats": 7}]}}`)
 	hub.EventuallyField(t, 3, concerts, namespace, "opening", "spec", "parts", 2, "beats")
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/parts/2/beats")
 }
