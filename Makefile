@@ -60,14 +60,10 @@ compat: export KRAKE_TEST_KUBERNETES = $(or $(KUBERNETES),$(error set KUBERNETES
 compat: cluster
 	go test -short -timeout 40m -count=1 ./test/e2e ./test/admission ./test/policies
 
-# The release tier of test/faults: every fault at every call, 2,250 double faults and 2,000 races, which takes
-# some hours, and half an hour of soak. What was tried is in bin/faults: make faults goes on where it was ended,
-# and with another ROUNDS it adds rounds, in which other people meddle.
-ROUNDS ?= 1
+# test/faults with larger samples: those of make verify, this many times.
+ROUNDS ?= 20
 faults: cluster
-	KRAKE_FAULTS_RESULTS=$(CURDIR)/bin/faults KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 \
-		-run 'TestLostEventsAreFoundByTheResync$$|TestKilledAgentLeavesNothingOver|TestAnswersThatNeverComeCostNothing|TestFaultsAtUnnumberedCallsLeaveNothingOver|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestTwoAPIServersBehindOneAddress|TestClocksOfAgentAndWebhookJump|TestTheClockOfTheAPIServerJumps|TestNeighbours|TestSoak' ./test/faults; \
-	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
+	KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v ./test/faults
 
 # Drift under load, beside others (docs/speed.md): some hours, or minutes with ARGS=--quick.
 # What test/bench has beside it, the comparison of engines, is go -C test/bench test -bench .

@@ -15,12 +15,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// soon limits the time until an Application reports that its cluster cannot be reached.
-const soon = time.Minute
-
-// Threat A36 of the security specification: a cluster does not answer any more: its address refuses connections, or
-// drops all packets. Its Applications report that. A deleted one waits until a user gives up on the objects there,
-// which a warning lists. One that moved away runs on its new cluster, and the user gives up only on the old one.
+// A cluster does not answer any more: its address refuses connections, or drops all packets. Its Applications report
+// that, and its agent stays ready and asks it rarely. A deleted one waits until a user gives up on the objects there,
+// which a warning lists. One that moved away runs on its new cluster, and the user gives up only on the old one. One
+// that stays is repaired when the cluster is back, and its object is the same.
 func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	kit.Long(t, "a cluster is lost for a minute")
 	t.Parallel()
@@ -32,18 +30,22 @@ func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	}
 }
 
-// loss is the loss of a cluster, with two Applications: one is deleted meanwhile, and
-// one is moved to another cluster.
+// loss is the loss of a cluster, with Applications: one is deleted meanwhile, one is
+// moved to another cluster, and the others stay.
 type loss struct {
 	namespace      string
 	wire           *installation.Wire
 	lost, rescue   *spoke
 	deleted, moved app
+	staying        []app
 }
 
 // many is the number of objects of the deleted Application: an unreachable cluster must
 // not delay it once for each object.
 const many = 12
+
+// staying is the number of Applications that stay.
+const staying = 8
 
 func newLoss(t *testing.T, namespace string) *loss {
 	t.Helper()
@@ -60,14 +62,22 @@ func newLoss(t *testing.T, namespace string) *loss {
 	}
 	l.deleted = newApp(t, l.lost.Name, namespace, "deleted", manifest.String(), "")
 	l.moved = newApp(t, l.lost.Name, namespace, "moved", webManifest, "")
-	l.deleted.MustSettle(t, l.lost.Name)
-	l.moved.MustSettle(t, l.lost.Name)
+	for i := range staying {
+		l.staying = append(l.staying, newSettings(t, l.lost, namespace, fmt.Sprintf("stays-%d", i)))
+	}
+	for _, each := range append([]app{l.deleted, l.moved}, l.staying...) {
+		each.MustSettle(t, l.lost.Name)
+	}
 	return l
 }
 
 func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
+	uid := l.uidOfStaying(t)
 	kit.Must(t, leave(l.wire))
-	gone := env.west.Mark(t)
+	gone, began, before := env.west.Mark(t), time.Now(), l.wire.Connections()
+	for _, each := range l.staying {
+		env.west.Change(t, kit.ConfigMaps, l.namespace, settingsOf(each), drift(0))
+	}
 	l.deleted.Delete(t)
 	l.moved.Annotate(t, "cluster", l.rescue.Name)
 	l.giveUpDeleted(t)
@@ -76,7 +86,26 @@ func (l *loss) run(t *testing.T, leave func(*installation.Wire) error) {
 		t.Errorf("the cluster was not lost: %s", kit.List(writes))
 	}
 	l.lost.mustLive(t)
+	for _, each := range l.staying {
+		each.awaitUnreachable(t)
+	}
+	const inAMinute = 10 // calls for each Application, and one each second for the Lease
+	tried, away := l.wire.Connections()-before, time.Since(began)
+	if most := int64(away.Minutes()*inAMinute*(staying+2) + 2*away.Seconds() + many); tried > most {
+		t.Errorf("%d connections were tried in %s, want at most %d", tried, away, most)
+	}
 	l.checkLeft(t)
+	for _, each := range l.staying {
+		mustHave(t, kit.Timeout, env.west, l.namespace, settingsOf(each), keyOf(0), "right")
+	}
+	if now := l.uidOfStaying(t); now != uid {
+		t.Error("an object of an Application that stays was created anew")
+	}
+}
+
+func (l *loss) uidOfStaying(t *testing.T) any {
+	t.Helper()
+	return kit.Field(env.west.Get(t, kit.ConfigMaps, l.namespace, settingsOf(l.staying[0])), "metadata", "uid")
 }
 
 // giveUpDeleted annotates the deleted Application to give up on all its objects.
@@ -142,9 +171,7 @@ func checkWarning(t *testing.T, said string, left []string) {
 // answer.
 func (a app) awaitUnreachable(t *testing.T) {
 	t.Helper()
-	began := time.Now()
-	a.awaitReconciled(t, soon, metav1.ConditionUnknown, "TargetUnreachable")
-	t.Logf("%s says so after %s", a, time.Since(began).Round(time.Millisecond))
+	a.awaitReconciled(t, kit.Timeout, metav1.ConditionUnknown, "TargetUnreachable")
 }
 
 // awaitReady waits until the agent of that cluster reports that the Application is

@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A35 of the security specification: an Application moves between three clusters, of which the hub is one.
+// An Application moves between three clusters, of which the hub is one.
 // Sometimes it moves on, or back, before it has arrived. In each move an agent is killed at one of its requests: before
 // it is sent, or after it was carried out and before its answer. Sometimes the user continues while the agent is down.
 //
@@ -25,7 +25,7 @@ import (
 // other one. Applications that stay, and drift meanwhile, are repaired.
 func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
-	rounds := 50
+	rounds := 15
 	if testing.Short() {
 		rounds = 3
 	}

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +125,18 @@ func reads() []attempt {
 // strays returns attempts to read what no agent needs.
 func strays() []attempt {
 	return []attempt{
+		{"list Pods", func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
+			return second(as.CoreV1().Pods(app.Namespace).List(ctx, metav1.ListOptions{}))
+		}},
+		{"list Secrets", func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
+			return second(as.CoreV1().Secrets(app.Namespace).List(ctx, metav1.ListOptions{}))
+		}},
+		{"list namespaces", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			return second(as.CoreV1().Namespaces().List(ctx, metav1.ListOptions{}))
+		}},
+		{"list the ConfigMaps of the agents", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
+			return second(as.CoreV1().ConfigMaps(application.AgentsNamespace).List(ctx, metav1.ListOptions{}))
+		}},
 		onConfigMaps("get", func(ctx context.Context, in configMaps, name string) error {
 			return second(in.Get(ctx, name, metav1.GetOptions{}))
 		}),
@@ -143,6 +156,19 @@ func tellings() []attempt {
 			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name},
 		}, metav1.CreateOptions{}))
 	}}}
+}
+
+// ownership returns attempts on an Application of its own that no agent needs.
+func ownership() []attempt {
+	var found []attempt
+	for _, each := range writes() {
+		if slices.Contains([]string{"update", "delete", "deletecollection", "create one for that cluster", "patch data spec.manifest"}, each.what) {
+			found = append(found, each)
+		}
+	}
+	return append(found, onLeases("delete its own Lease", func(ctx context.Context, in leases) error {
+		return in.Delete(ctx, application.HubLease("north"), metav1.DeleteOptions{})
+	}))
 }
 
 // takeovers returns attempts to become the other cluster: with its Leases, its Secret,
@@ -193,11 +219,11 @@ func takeovers(own *rest.Config) []attempt {
 	)
 }
 
-// Threat A8 of the security specification: an agent writes to another cluster. The agent of the cluster
+// The agent of the cluster
 // north attacks an Application of the cluster south on the hub. The API server refuses every attempt,
 // without any of our code. If each cluster has its own namespace, that includes all reads; in a shared
 // namespace it does not. An Application that moved from north to south is no exception, except for its
-// objects in north.
+// objects in north. Of its own Applications, north may neither write the spec nor delete one.
 func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	newNamespace(t, "north", env.hub)
@@ -209,6 +235,8 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 
 	apart := newApp(t, "south", "south", "apart", settingsManifest("right"), "")
 	beside := newApp(t, "south", "shared", "beside", settingsManifest("right"), "")
+	own := newApp(t, "north", "north", "own", settingsManifest("right"), "")
+	own.claim(t, north, "north")
 	left := newApp(t, "north", "shared", "left", settingsManifest("right"), "")
 	left.claim(t, north, "north")
 	left.Annotate(t, "cluster", "south")
@@ -224,7 +252,10 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	for _, each := range append(writes(), strays()...) {
 		m.try(t, north, each, refused, refused, refused)
 	}
-	m.columns = m.columns[:1]
+	m.columns = []column{{"its own Application", own}}
+	for _, each := range append(ownership(), strays()...) {
+		m.try(t, north, each, refused)
+	}
 	for _, each := range takeovers(config) {
 		m.try(t, north, each, refused)
 	}

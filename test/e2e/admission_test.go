@@ -9,42 +9,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// A refusal reports all mistakes at once, each with its path and the remedy.
-func TestARefusalNamesEveryMistake(t *testing.T) {
-	namespace := newNamespace(t)
-	manifest := `
-apiVersion: v1
-kind: Service
-metadata: {name: a, namespace: kube-system, labels: {krake.dev/owned-by: me}}
-spec: {ports: [{port: 80}]}
-`
-	schema := `
-apiVersion: v1
-kind: Service
-metadata: {name: a}
-spec: {type: NodePort, ports: [{port: null}]}
-`
-	want := `The Application "bad" is invalid: 
-* data.spec.observer_schema[0].spec.ports: Invalid value: Special list control dictionary not found: end the list with {observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}
-* data.spec.observer_schema[0].spec.type: Invalid value: Value of 'type' is not null: an observed value is written as null
-* data.spec.manifest[0].metadata.labels[krake.dev/owned-by]: Forbidden: keys of krake.dev are set by the agent: leave it out
-* data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"
-`
-	checkSays(t, false, want, applicationYAML(t, namespace, "bad", manifest, schema), "create", "-f", "-")
-}
-
-// A minimum below the manifest's two elements, as in the reference document's example,
-// is accepted with a warning.
-func TestAWarning(t *testing.T) {
-	namespace := newNamespace(t)
-	manifest := "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{name: a, port: 80}, {name: b, port: 81}]}}"
-	schema := "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]}}"
-	want := `Warning: data.spec.observer_schema[0].spec.ports: observer_schema_list_min_length is below the manifest's 2 elements, so they may be removed
-configmap/web created (server dry run)
-`
-	checkSays(t, true, want, applicationYAML(t, namespace, "web", manifest, schema), "create", "--dry-run=server", "-f", "-")
-}
-
 // A status in a user's request is not stored, neither at creation nor later.
 func TestForgedStatusIsThrownAway(t *testing.T) {
 	namespace := newNamespace(t)

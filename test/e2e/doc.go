@@ -2,8 +2,7 @@
 // cluster (see package cluster for which). kubectl drives them, and the tests read the audit log of the
 // API server.
 //
-// Each sentence of the specification that a user can see has a test. Rows of the threat model that need
-// the whole installation have one too, such as TestForgedInventoryDeletesNothing.
+// Each sentence of the documentation about what a user sees on one cluster has a test.
 //
 // The programs of a local cluster are built once, which takes minutes:
 //

@@ -48,10 +48,10 @@ spec:
 // echoNamespace is the namespace of the example.
 const echoNamespace = "secondary"
 
-// The example of the custom observer schema: a Deployment with the default
-// schema, and a Service with a custom one.
+// The example of the custom observer schema in Krake's documentation of the Application
+// Observer: a Deployment with the default schema, and a Service with a custom one.
 func TestEcho(t *testing.T) {
-	kit.Long(t, "two agents answer each other")
+	kit.Long(t, "ten changes of a list")
 	hub.CreateNamespace(t, echoNamespace)
 	t.Cleanup(func() {
 		hub.Kubectl(t, "--namespace", echoNamespace, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", kit.Timeout.String())
@@ -59,9 +59,7 @@ func TestEcho(t *testing.T) {
 	})
 	createApplication(t, echoNamespace, "echo-demo", echoManifest, echoSchema)
 	eventuallyState(t, "RUNNING", echoNamespace, "echo-demo")
-	t.Run("ports", echoPorts)
-	t.Run("service", echoServiceFields)
-	t.Run("deployment", echoDeployment)
+	checkPorts(t)
 }
 
 // ports returns the ports that a client writes, by number.
@@ -73,10 +71,10 @@ func ports(numbers ...int) string {
 	return `{"spec": {"ports": [` + strings.Join(texts, ",") + `]}}`
 }
 
-// "The presence of a second element in the ports list in the custom observer schema
-// doesn't guarantee its presence": it may be absent, and be removed and added again, if
+// checkPorts: "The presence of a second element in the ports list in the custom observer
+// schema doesn't guarantee its presence". It may be absent, and be removed and added again, if
 // its value stays the same. A length outside of the limits is drift.
-func echoPorts(t *testing.T) {
+func checkPorts(t *testing.T) {
 	const namespace = echoNamespace
 	before := auditMark(t)
 	portsOf := func() string {
@@ -131,32 +129,4 @@ func echoPorts(t *testing.T) {
 	// The second port and the five.
 	made := eventuallyRepairs(t, before, 2, namespace)
 	checkRepairs(t, made, "/spec/ports/0", "/spec/ports/1", "/spec/ports/2", "/spec/ports/4")
-}
-
-// The manifest sets type, but the schema does not observe it: it is not repaired. The
-// schema observes sessionAffinity, which is not in the manifest: it must keep the API's
-// first value.
-func echoServiceFields(t *testing.T) {
-	const namespace = echoNamespace
-	before := auditMark(t)
-	hub.Change(t, kit.Services, namespace, "echo-demo", `{"spec": {"type": "ClusterIP"}}`)
-	hub.Change(t, kit.Services, namespace, "echo-demo", `{"spec": {"sessionAffinity": "ClientIP"}}`)
-	hub.EventuallyField(t, "None", kit.Services, namespace, "echo-demo", "spec", "sessionAffinity")
-	hub.EventuallyField(t, "ClusterIP", kit.Services, namespace, "echo-demo", "spec", "type")
-	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/sessionAffinity")
-}
-
-// The Deployment has no custom schema: all of its manifest is observed.
-func echoDeployment(t *testing.T) {
-	const namespace = echoNamespace
-	hub.Kubectl(t, "--namespace", namespace, "set", "image", "deployment/echo-demo", "echo=other")
-	hub.EventuallyField(t, "registry.k8s.io/echoserver:1.10", kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
-	hub.Kubectl(t, "--namespace", namespace, "scale", "deployment/echo-demo", "--replicas=3")
-	hub.Kubectl(t, "--namespace", namespace, "label", "deployment/echo-demo", "team=mine")
-	hub.Change(t, kit.Deployments, namespace, "echo-demo", `{"spec": {"template": {"metadata": {"labels": {"app": "echo", "extra": "mine"}}}}}`)
-	hub.Change(t, kit.Deployments, namespace, "echo-demo", `{"spec": {"template": {"spec": {"containers": [{"name": "echo", "image": "x"}]}}}}`)
-	hub.EventuallyField(t, "registry.k8s.io/echoserver:1.10", kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "image")
-	hub.EventuallyField(t, 8080, kit.Deployments, namespace, "echo-demo", "spec", "template", "spec", "containers", 0, "ports", 0, "containerPort")
-	hub.EventuallyField(t, 3, kit.Deployments, namespace, "echo-demo", "spec", "replicas")
-	hub.EventuallyField(t, "mine", kit.Deployments, namespace, "echo-demo", "metadata", "labels", "team")
 }

@@ -100,15 +100,6 @@ func TestALostLabelIsRestored(t *testing.T) {
 	}
 }
 
-// An object of a cluster-scoped kind would be outside of the Application's namespace.
-func TestAClusterScopedKindIsRefused(t *testing.T) {
-	namespace := newNamespace(t)
-	app := applicationYAML(t, namespace, "wide", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-other}}", "")
-	want := `The Application "wide" is invalid: data.spec.manifest[0].kind: Forbidden: Namespace is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it
-`
-	checkSays(t, false, want, app, "create", "-f", "-")
-}
-
 // A ConfigMap that was never admitted has no authority: no agent sees it.
 func TestAPlainConfigMapIsNobodysBusiness(t *testing.T) {
 	namespace := newNamespace(t)

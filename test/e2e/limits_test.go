@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A49 of the security specification: status that does not fit into the ConfigMap is omitted and reported.
+// Status that does not fit into the ConfigMap is omitted and reported.
 // The agent still does its work, and every write of it succeeds. An annotation that is observed and not in the
 // manifest is learned at any length.
 func TestWhatDoesNotFitIsReportedAndCarriedOut(t *testing.T) {

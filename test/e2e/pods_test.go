@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"slices"
@@ -16,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/test/installation"
@@ -269,67 +266,6 @@ func differ(want, got []string) string {
 	return fmt.Sprintf("the Service leads to %v, want %v", got, want)
 }
 
-// The certificates come from the Secret. First a new pair is requested: both Pods serve
-// it without a restart, under a CA that the API server trusts. Then a new CA is
-// requested. Meanwhile no admission fails.
-func TestCertificateIsRotated(t *testing.T) {
-	needsPods(t)
-	namespace := newNamespace(t)
-	before := podsOf(t, installation.WebhookDeployment)
-	admitMeanwhile(t, namespace, func() {
-		for _, key := range []string{"tls.crt", "ca.key"} {
-			served := certificate(t)
-			hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": {"`+key+`": null}}`)
-			kit.EventuallyTrue(t, "no other certificate is in the Secret", func() bool {
-				now := certificate(t)
-				return now != "" && now != served
-			})
-			for _, pod := range before {
-				address, err := inPods.Forward(t.Context(), installation.WebhookDeployment, pod.Name, "9443")
-				kit.Must(t, err)
-				kit.Eventually(t, func() string { return serves(t, address, certificate(t)) })
-			}
-		}
-	})
-	for i, pod := range podsOf(t, installation.WebhookDeployment) {
-		if pod.UID != before[i].UID || pod.Status.ContainerStatuses[0].RestartCount != 0 {
-			t.Errorf("%s is another Pod, or was restarted", pod.Name)
-		}
-	}
-}
-
-// certificate returns the certificate in the Secret, or the empty string.
-func certificate(t *testing.T) string {
-	t.Helper()
-	secret, err := hub.CoreV1().Secrets("krake-system").Get(t.Context(), "krake-webhook-certificate", metav1.GetOptions{})
-	kit.Must(t, err)
-	return string(secret.Data["tls.crt"])
-}
-
-// serves returns a complaint unless a Pod serves a certificate that the API server
-// trusts.
-func serves(t *testing.T, address, want string) string {
-	t.Helper()
-	configuration, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "krake-webhook", metav1.GetOptions{})
-	kit.Must(t, err)
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle) {
-		return "the configuration trusts nobody"
-	}
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "krake-webhook.krake-system.svc"}}
-	connection, err := dialer.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		return "the API server would not trust it: " + err.Error()
-	}
-	defer connection.Close()
-	served, wanted := x509.NewCertPool(), x509.NewCertPool()
-	served.AddCert(connection.(*tls.Conn).ConnectionState().PeerCertificates[0])
-	if wanted.AppendCertsFromPEM([]byte(want)); !wanted.Equal(served) {
-		return "it serves another certificate than the Secret has"
-	}
-	return ""
-}
-
 // While the webhook's Pods are replaced, one after the other, no admission fails.
 func TestRollingRestartLosesNoAdmission(t *testing.T) {
 	needsPods(t)
@@ -398,41 +334,4 @@ func admit(ctx context.Context, namespace string) error {
 		return fmt.Errorf("the webhook was not called: %v", stored)
 	}
 	return err
-}
-
-// The agent's active Pod is killed: the other one takes over, writes nothing at first,
-// and repairs later drift.
-func TestKilledAgentPodIsReplaced(t *testing.T) {
-	needsPods(t)
-	namespace := newNginx(t)
-	// A pending status write does not count as one of the new agent.
-	kit.EventuallyTrue(t, "it is still written to", func() bool {
-		first := versions(t, namespace)
-		return first == versions(t, namespace)
-	})
-	settled := versions(t, namespace)
-	killed := leader(t)
-	hub.Kubectl(t, "--namespace", "krake-agents", "delete", "pod", killed, "--grace-period=0", "--force")
-	kit.Eventually(t, func() string {
-		if holder := leader(t); holder == killed || holder == "" {
-			return "the Lease is still of " + holder
-		}
-		return ""
-	})
-	kit.Must(t, inPods.WaitRolledOut(t.Context(), installation.AgentDeployment))
-	if now := versions(t, namespace); now != settled {
-		t.Errorf("something was written:\n%s\nbefore:\n%s", now, settled)
-	}
-	hub.Change(t, kit.Services, namespace, "nginx", `{"spec": {"ports": [{"port": 80, "targetPort": 81}]}}`)
-	hub.EventuallyField(t, int64(80), kit.Services, namespace, "nginx", "spec", "ports", 0, "targetPort")
-}
-
-// versions returns the resourceVersions of the Application and its objects.
-func versions(t *testing.T, namespace string) string {
-	t.Helper()
-	var all []string
-	for _, resource := range []schema.GroupVersionResource{kit.ConfigMaps, kit.Deployments, kit.Services} {
-		all = append(all, resource.Resource+" "+hub.Get(t, resource, namespace, "nginx").GetResourceVersion())
-	}
-	return strings.Join(all, "\n")
 }

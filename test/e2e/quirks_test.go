@@ -22,7 +22,7 @@ rules:
 - {apiGroups: [""], resources: [pods, limitranges, resourcequotas], verbs: [get, list, watch, create, patch, delete]}
 `
 
-// Threat A48 of the security specification: the API server stores more, less or other text than a request
+// The API server stores more, less or other text than a request
 // has. Once learned, that is no drift: neither for a restarted agent, nor for one that compares everything
 // every other second.
 func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {

@@ -108,7 +108,7 @@ spec:
 	}
 }
 
-// Threat A50 of the security specification: the API server refuses to change a field. The agent tries a few
+// The API server refuses to change a field. The agent tries a few
 // times at most and reports the field without its values; it carries out the other changes.
 func TestImmutableFieldIsTriedAFewTimes(t *testing.T) {
 	const manifest = `

@@ -34,7 +34,7 @@ func (c canaries) check(t *testing.T, place string, text []byte) {
 	}
 }
 
-// Threat A32 of the security specification: a value in a field may be a password. No value of a
+// A value in a field may be a password. No value of a
 // manifest, a changed object, or an API server's refusal gets into logs, Events, metrics, or
 // the status. The documents that publish the spec and the observed fields are excepted. No
 // manifest has a Secret with data.

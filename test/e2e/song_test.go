@@ -12,7 +12,7 @@ var (
 	artists = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "artists"}
 )
 
-// musicKinds defines the kinds of the reference document's example, and the agent's
+// musicKinds defines the kinds of the example in Krake's documentation of the Application Observer, and the agent's
 // rights on them.
 const musicKinds = `
 apiVersion: apiextensions.k8s.io/v1
@@ -93,7 +93,7 @@ spec:
 `
 )
 
-// newSong creates the Application of the reference document's example.
+// newSong creates the Application of that example.
 func newSong(t *testing.T) (namespace string) {
 	t.Helper()
 	hub.Apply(t, musicKinds)
@@ -104,7 +104,7 @@ func newSong(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// The documents of the example equal those of the reference document after the first
+// The documents of the example equal those of Krake's documentation after the first
 // reconciliation.
 func TestSongDocuments(t *testing.T) {
 	namespace := newSong(t)

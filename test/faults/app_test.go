@@ -155,6 +155,15 @@ func (a *app) read(ctx context.Context) (*application.Application, error) {
 	return application.Read(cm)
 }
 
+// gone returns an error while the Application exists.
+func (a *app) gone(ctx context.Context) error {
+	read, err := a.read(ctx)
+	if err == nil && read != nil {
+		return fmt.Errorf("the Application %s is still there, with %v", a, read.Inventory)
+	}
+	return err
+}
+
 // settled returns an error unless the status reports that the current spec is carried
 // out.
 func (a *app) settled(ctx context.Context) error {

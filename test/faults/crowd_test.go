@@ -52,3 +52,13 @@ func each(apps []*app, do func(*app) error) error {
 	}
 	return group.Wait()
 }
+
+// all returns the error of the first Application that fails the check.
+func all(apps []*app, check func(*app) error) error {
+	for _, a := range apps {
+		if err := check(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
-	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -44,9 +42,6 @@ type lane struct {
 	// hubFailed: a call about an Application has failed since the last tale. An agent pauses
 	// all status writes to such a hub for some time.
 	hubFailed atomic.Bool
-	// stalls and waits are passed to the judge.
-	stalls []checker.Stall
-	waits  checker.Waits
 }
 
 // second is the suffix of a lane's name that names its other cluster.
@@ -227,8 +222,6 @@ func kubectl(ctx context.Context, arguments ...string) error {
 type agent struct {
 	name, kubeconfig string
 	arguments        []string
-	// program replaces the installed agent, unless it is empty.
-	program string
 
 	mu      sync.Mutex
 	process *cluster.Process // nil while it is stopped
@@ -241,22 +234,12 @@ func (a *agent) start() error {
 	if a.process != nil {
 		return nil
 	}
-	process, err := a.run()
+	process, err := env.installation.RunAgent(a.name, a.kubeconfig, a.arguments...)
 	if err != nil {
 		return err
 	}
 	a.process = process
 	return nil
-}
-
-func (a *agent) run() (*cluster.Process, error) {
-	if a.program == "" {
-		return env.installation.RunAgent(a.name, a.kubeconfig, a.arguments...)
-	}
-	arguments := append([]string{
-		"--kubeconfig", a.kubeconfig, "--metrics-bind-address", "0", "--leader-elect=false", "--health-probe-bind-address", "0",
-	}, a.arguments...)
-	return env.Run(a.name, exec.Command(a.program, arguments...))
 }
 
 // kill ends the agent at once (SIGKILL).
@@ -338,4 +321,29 @@ func sleep(ctx context.Context, span time.Duration) error {
 	case <-time.After(span):
 		return nil
 	}
+}
+
+// eventually repeats the check until it returns nil.
+func eventually(ctx context.Context, check func(context.Context) error) error {
+	for deadline := time.Now().Add(timeout); ; {
+		err := check(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("after %s: %w", timeout, err)
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// lines returns a line for each call.
+func lines(calls []proxy.Call) string {
+	texts := make([]string, 0, len(calls))
+	for _, call := range calls {
+		texts = append(texts, call.String())
+	}
+	return strings.Join(texts, "\n")
 }

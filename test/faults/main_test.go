@@ -6,20 +6,25 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
-	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+const (
+	// onlyVariable selects points by a regular expression, and ends the tests with the
+	// first violation. Use it to repeat one point, or to show that a sweep catches a bug.
+	onlyVariable = "KRAKE_FAULTS_ONLY"
+	// roundsVariable multiplies the size of all samples.
+	roundsVariable = "KRAKE_FAULTS_ROUNDS"
+	// seedVariable sets the seed of the random choices.
+	seedVariable = "KRAKE_TEST_SEED"
 )
 
 // timeout limits every wait of a test. It is long only because machines are slow.
@@ -32,20 +37,12 @@ type environment struct {
 	*kit.Plane
 
 	installation *installation.Installation
-	// results is the folder for the results of the release tier, or nil; version is
-	// that of the sources.
-	results *results.Folder
-	version string
-	// records has the records of all tales of this run.
-	mu      sync.Mutex
-	records []results.Record
-	// only selects points; nil selects all.
-	only *regexp.Regexp
+	// only selects points; nil leaves the choice to chance.
+	only   *regexp.Regexp
+	rounds int
 	// warming has the times just after a restart of the API server, by a test that runs
 	// alone.
 	warming []checker.Window
-	// interrupted returns an error after an interrupt: no more trials begin.
-	interrupted func() error
 	// seed determines all random choices.
 	seed uint64
 }
@@ -53,10 +50,7 @@ type environment struct {
 var env environment
 
 func TestMain(m *testing.M) {
-	kit.Suite{
-		Name: "faults", AtOnce: 7, Start: start, Stop: stop,
-		Check: func(context.Context) error { return tell(results.Markdown(results.Table(env.records))) },
-	}.Main(m)
+	kit.Suite{Name: "faults", AtOnce: 7, Start: start, Stop: stop}.Main(m)
 }
 
 // start starts the webhook, and no agent: each test starts its own.
@@ -69,20 +63,20 @@ func start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	wide := installation.Options{WebhookArgs: []string{"--scope=cluster"}} // the agents have their usual scope unless a test changes it
-	env.installation, err = installation.InstallWith(ctx, env.Cluster, wide, os.Stderr)
-	if err != nil {
+	if env.installation, err = installation.InstallWith(ctx, env.Cluster, installation.Options{}, os.Stderr); err != nil {
 		return err
 	}
 	if err := env.installation.StopAgent(); err != nil {
 		return err
 	}
-	env.seed, env.interrupted = rand.Uint64(), ctx.Err
-	if text := os.Getenv(seedVariable); text != "" {
-		if env.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fmt.Errorf("%s: %w", seedVariable, err)
-		}
+	if env.seed, err = numberOf(seedVariable, rand.Uint64()); err != nil {
+		return err
 	}
+	rounds, err := numberOf(roundsVariable, 1)
+	if err != nil {
+		return err
+	}
+	env.rounds = int(rounds) //nolint:gosec // a small number
 	if text := os.Getenv(onlyVariable); text != "" {
 		if env.only, err = regexp.Compile(text); err != nil {
 			return fmt.Errorf("%s: %w", onlyVariable, err)
@@ -90,23 +84,26 @@ func start(ctx context.Context) (err error) {
 		timeout = 80 * time.Second
 	}
 	fmt.Fprintf(os.Stderr, "faults: %s=%d repeats what is left to chance\n", seedVariable, env.seed)
-	if err := (definition{group: songsGroup, plural: "*"}).grant(ctx); err != nil { // each song has its own kind
-		return err
+	return definition{group: songsGroup, plural: "*"}.grant(ctx) // each song has its own kind
+}
+
+// numberOf reads a number from the environment.
+func numberOf(variable string, otherwise uint64) (uint64, error) {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise, nil
 	}
-	if folder := os.Getenv(resultsFolder); folder != "" {
-		env.version = versionOf(ctx)
-		env.results, err = results.Open(folder, time.Now())
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", variable, err)
 	}
-	return err
+	return number, nil
 }
 
 // stop stops everything. A restarted API server ends before the webhook, which must not
 // wait for it.
 func stop() error {
 	var failures []error
-	if env.results != nil {
-		failures = append(failures, env.results.Close())
-	}
 	if env.installation != nil {
 		failures = append(failures, env.installation.StopWebhook())
 	}
@@ -114,24 +111,4 @@ func stop() error {
 		failures = append(failures, env.Stop())
 	}
 	return errors.Join(failures...)
-}
-
-// tell prints the table of trials, and writes it to a file on request: the runner shows no
-// output of tests that pass.
-func tell(table string) error {
-	fmt.Fprintf(os.Stderr, "faults: what was tried\n%s", table)
-	path := os.Getenv(tableFile)
-	if path == "" {
-		return nil
-	}
-	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(table), 0o600))
-}
-
-// versionOf returns the version of the sources, if they are a checkout.
-func versionOf(ctx context.Context) string {
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(text))
 }

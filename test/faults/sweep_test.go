@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
-	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -106,7 +103,7 @@ func overtaking(t *testing.T) []mode {
 func (m mode) at(s scenario, block string, at int) *tale {
 	met := &atomic.Bool{}
 	return &tale{
-		Point: results.Point{Block: block, Scenario: s.name, Mode: m.name, Place: fmt.Sprintf("call %d", at), Round: 1},
+		point: point{block, s.name, m.name, fmt.Sprintf("call %d", at)},
 		hold:  m.hold, scenario: s, met: met.Load,
 		call: func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault {
 			if number != at || met.Load() {
@@ -122,7 +119,7 @@ func (m mode) at(s scenario, block string, at int) *tale {
 // untroubledTale is a tale without a fault; it sets calls to the number of calls.
 func untroubledTale(s scenario, calls *int) *tale {
 	return &tale{
-		Point: results.Point{Block: "without a fault", Scenario: s.name, Mode: "none", Round: 1}, scenario: s,
+		point: point{"without a fault", s.name, "none", ""}, scenario: s,
 		met: func() bool { return true },
 		call: func(_ *app, _ *agent, number int, _ proxy.Call) *proxy.Fault {
 			*calls = max(*calls, number)
@@ -160,40 +157,14 @@ func sweep(block string, of []scenario, modes []mode, calls map[string]int) []*t
 	return tales
 }
 
-// doubled returns the tale in which two calls go wrong, each in its way.
-func doubled(number int, calls map[string]int, modes []mode) *tale {
-	point := results.Point{Block: "double faults", Scenario: "any", Mode: "any two", Place: fmt.Sprintf("number %d", number), Round: 1}
-	random := chance(point)
-	s := scenarios[random.IntN(len(scenarios))]
-	first, then := modes[random.IntN(len(modes))], modes[random.IntN(len(modes))]
-	const soon = 4 // calls after the first fault, which it causes
-	at := 1 + random.IntN(max(1, calls[s.name]))
-	again := at + 1 + random.IntN(soon)
-	var met atomic.Int64
-	return &tale{
-		Point: point, scenario: s, hold: first.hold || then.hold, met: func() bool { return met.Load() == 2 },
-		call: func(a *app, by *agent, number int, call proxy.Call) *proxy.Fault {
-			switch number {
-			case at:
-				met.Add(1)
-				return first.fault(a, by, call)
-			case again:
-				met.Add(1)
-				return then.fault(a, by, call)
-			}
-			return nil
-		},
-	}
-}
-
 // raced returns the tale in which several users act while the agent works, and the
 // agent is sometimes killed.
 func raced(t *testing.T, number int) *tale {
 	t.Helper()
-	point := results.Point{Block: "races", Scenario: "any", Mode: "any", Place: fmt.Sprintf("number %d", number), Round: 1}
-	random := chance(point)
+	at := point{"races", "any", "any", fmt.Sprintf("number %d", number)}
+	random := chance(at)
 	all := append(slices.Clone(scenarios), troubled)
-	each := &tale{Point: point, scenario: all[random.IntN(len(all))], met: func() bool { return true }}
+	each := &tale{point: at, scenario: all[random.IntN(len(all))], met: func() bool { return true }}
 	each.after = func(ctx context.Context, a *app, sentence int) error {
 		for range random.IntN(4) {
 			if err := meddle(ctx, random, a); err != nil {
@@ -232,52 +203,95 @@ func meddle(ctx context.Context, random *rand.Rand, a *app) error {
 	return drifts(map[string]string{"configmap": "configmap theirs", "service": "service 99", "deployment": "deployment main:theirs"}[kind])(ctx, a)
 }
 
-// inRound returns the tales for another round: another client changes objects, in each
-// round at other times. The first round has no other client.
-func inRound(round int, tales []*tale) []*tale {
-	for _, each := range tales {
-		if each.Round = round; round > 1 {
-			random := chance(each.Point)
-			each.after = func(ctx context.Context, a *app, _ int) error { return meddle(ctx, random, a) }
+// sample chooses some of the tales, or all that [onlyVariable] selects, in random order.
+func sample(block string, tales []*tale, some int) []*tale {
+	random := chance(point{block: block})
+	random.Shuffle(len(tales), func(i, j int) { tales[i], tales[j] = tales[j], tales[i] })
+	if env.only != nil {
+		return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })
+	}
+	return tales[:min(some*env.rounds, len(tales))]
+}
+
+// byTier returns the size of a sample in make test, or that of a full run.
+func byTier(short, full int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
+// Any fault at any call of an agent: the Application becomes what its spec says, nothing remains, and no
+// foreign object is touched.
+func TestKilledAgentLeavesNothingOver(t *testing.T) {
+	t.Parallel()
+	lanes := newLanes(t, "kills", 4)
+	calls := callsOf(t, lanes, scenarios)
+	crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
+	playTales(t, lanes, append(sample("crash points", crashes, byTier(6, 60)), sample("API faults", faults, byTier(6, 60))...))
+}
+
+// An answer never comes: the agent must stop waiting, which takes long, and costs nothing else.
+func TestAnswersThatNeverComeCostNothing(t *testing.T) {
+	kit.Long(t, "the agent waits for answers that never come")
+	t.Parallel()
+	lanes := newLanes(t, "mute", 8)
+	tales := sweep("API faults", scenarios, []mode{muted}, callsOf(t, lanes, scenarios))
+	playTales(t, lanes, sample("never answered", tales, 8))
+}
+
+// Another client is faster than the agent, at each of its writes.
+func TestOvertaken(t *testing.T) {
+	kit.Long(t, "a sweep of overtaken writes")
+	t.Parallel()
+	lanes := newLanes(t, "overtaken", 4)
+	of := []scenario{named("create"), named("update"), named("shrink"), named("delete")}
+	playTales(t, lanes, sample("somebody is faster", sweep("somebody is faster", of, overtaking(t), callsOf(t, lanes, of)), 20))
+}
+
+// Several users, two agents and two Applications at once.
+func TestRaces(t *testing.T) {
+	kit.Long(t, "a sweep of races")
+	t.Parallel()
+	var tales []*tale
+	for number := range 50 * env.rounds {
+		tales = append(tales, raced(t, number+1))
+	}
+	playTales(t, newLanes(t, "races", 4), sample("races", tales, len(tales)))
+}
+
+// The same for calls that have no number: Events, the discovery of a new agent, and its watches.
+func TestFaultsAtUnnumberedCallsLeaveNothingOver(t *testing.T) {
+	kit.Long(t, "a sweep of crash points")
+	t.Parallel()
+	var tales []*tale
+	for _, m := range append(killing(t), failing()...) {
+		for _, each := range []struct {
+			name  string
+			is    func(proxy.Call) bool
+			fresh bool
+		}{
+			{"an Event", proxy.Call.IsEvent, false},
+			{"discovery", proxy.Call.IsDiscovery, true},
+			{"a watch", func(call proxy.Call) bool { return call.Verb == "watch" }, true},
+		} {
+			tales = append(tales, m.atFirst(troubled, each.name, each.is, each.fresh))
 		}
 	}
-	return tales
+	playTales(t, newLanes(t, "unnumbered", 4), sample("beside the numbers", tales, 18))
 }
 
-// roundsVariable is the number of rounds of the release tier.
-const roundsVariable = "KRAKE_FAULTS_ROUNDS"
-
-func rounds(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(roundsVariable)
-	if text == "" || !isRelease() {
-		return 1
+// atFirst returns the tale in which the first chosen call meets the fault.
+func (m mode) atFirst(s scenario, name string, chosen func(proxy.Call) bool, fresh bool) *tale {
+	met := &atomic.Bool{}
+	return &tale{
+		point: point{"beside the numbers", s.name, m.name, name},
+		hold:  m.hold, fresh: fresh, scenario: s, met: met.Load,
+		call: func(a *app, by *agent, _ int, call proxy.Call) *proxy.Fault {
+			if !chosen(call) || met.Swap(true) {
+				return nil
+			}
+			return m.fault(a, by, call)
+		},
 	}
-	number, err := strconv.Atoi(text)
-	kit.Must(t, err)
-	return number
-}
-
-// sample chooses some of the selected tales, in random order.
-func sample(random *rand.Rand, tales []*tale, some int) []*tale {
-	tales = selected(tales)
-	random.Shuffle(len(tales), func(i, j int) { tales[i], tales[j] = tales[j], tales[i] })
-	return tales[:min(some, len(tales))]
-}
-
-// selected leaves out the tales that [onlyVariable] does not select.
-func selected(tales []*tale) []*tale {
-	if env.only == nil {
-		return tales
-	}
-	return slices.DeleteFunc(tales, func(each *tale) bool { return !env.only.MatchString(each.String()) })
-}
-
-// remaining leaves out tales that were not selected. If none are named, it leaves out those that an
-// earlier run of the release tier has tried.
-func remaining(tales []*tale) []*tale {
-	if env.only != nil || env.results == nil {
-		return selected(tales)
-	}
-	return slices.DeleteFunc(tales, func(each *tale) bool { return env.results.Has(each.Point) })
 }

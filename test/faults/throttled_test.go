@@ -7,19 +7,17 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
-	"github.com/krake-observer/krake-observer/test/faults/results"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Threat A46 of the security specification: an API server refuses every second call for a while (429).
-// Everything is carried out, a refused call waits as long as the answer says, and each refusal costs
+// An API server refuses every second call for a while (429). Everything is carried out, a refused call waits as long as the answer says, and each refusal costs
 // at most two more calls.
 func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20
-	random := chance(results.Point{Block: "throttled"})
-	l := newLane(t, "a46")
+	random := chance(point{block: "throttled"})
+	l := newLane(t, "throttled")
 
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)

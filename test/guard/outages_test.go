@@ -159,7 +159,7 @@ func TestRotation(t *testing.T) {
 	seen := during(t, namespace, func() {
 		_, err := secrets.Patch(t.Context(), former.Name, types.JSONPatchType, []byte(`[{"op": "remove", "path": "/data/ca.key"}]`), metav1.PatchOptions{})
 		kit.Must(t, err)
-		kit.EventuallyWithin(t, 90*time.Second, func() string {
+		kit.EventuallyWithin(t, 3*time.Minute, func() string {
 			current, err := secrets.Get(t.Context(), former.Name, metav1.GetOptions{})
 			if err != nil || string(current.Data["ca.crt"]) == string(former.Data["ca.crt"]) || string(current.Data["tls.crt"]) == string(former.Data["tls.crt"]) {
 				return fmt.Sprintf("the certificates are the former ones: %v", err)

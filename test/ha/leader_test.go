@@ -13,11 +13,10 @@ import (
 )
 
 // The leader is killed in the middle of 200 drifts: the other agent repairs the rest, each object is repaired once
-// (audit log), and the hand-over takes at most 30 s. The leader is paused while the drifts are made, so that it finds
+// (audit log). The leader is paused while the drifts are made, so that it finds
 // all of them when it resumes. It is killed by SIGKILL at the 50th repair. The other agent waits until the Lease
 // expires, 15 s after its last renewal.
 func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
-	const bound = 30 * time.Second
 	s := newShelf(t, 10, 20)
 	awaitCalm(t, s.namespace)
 	first, second := leader(t)
@@ -32,18 +31,15 @@ func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 	startAgain(t)
 
 	c.awaitRepaired(t, seen)
-	c.check(t, killed, bound)
+	c.check(t, killed)
 }
 
 // Leader election releases the Lease: a hand-over misses no drift and writes nothing twice. The leader is asked to end
-// (SIGTERM) during a stream of drifts, which continues without a leader. It releases the Lease, so that the hand-over
-// takes seconds, and not the 15 s until a Lease expires.
+// (SIGTERM) during a stream of drifts, which continues without a leader. It releases the Lease, so that the other agent
+// need not wait until it expires.
 func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	kit.Long(t, "a stream of drifts")
-	const (
-		bound = 10 * time.Second
-		pause = 40 * time.Millisecond // 200 of them are 8 s
-	)
+	const pause = 40 * time.Millisecond // 200 of them are 8 s
 	s := newShelf(t, 10, 20)
 	awaitCalm(t, s.namespace)
 	first, second := leader(t)
@@ -61,7 +57,13 @@ func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	kit.Must(t, <-stream)
 
 	c.awaitRepaired(t, seen)
-	c.check(t, asked, bound)
+	c.check(t, asked)
+	released := c.begin.Requests(t, kit.ByCredential(c.leaving), kit.Of("leases"), func(r kit.Request) bool {
+		return r.IsWrite() && r.IsAccepted() && strings.Contains(string(r.Body), `"holderIdentity":""`)
+	})
+	if len(released) == 0 {
+		t.Error("the leader has not released its Lease")
+	}
 }
 
 // Of two agents one acts. The other reads the Applications and tries to get the Lease,
@@ -133,8 +135,8 @@ func (c change) awaitRepaired(t *testing.T, seen *journal) {
 }
 
 // check fails unless the audit log has one repair for each object. It also fails if
-// both agents acted at the same time, or if the change took too long.
-func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
+// both agents acted at the same time.
+func (c change) check(t *testing.T, from time.Time) {
 	t.Helper()
 	left, came := kit.ByCredential(c.leaving), kit.ByCredential(c.coming)
 	made := c.begin.Requests(t, func(r kit.Request) bool { return c.isRepair(r) && (left(r) || came(r)) })
@@ -149,12 +151,8 @@ func (c change) check(t *testing.T, from time.Time, bound time.Duration) {
 	if len(taken) == 0 || taken[0].Ended.After(begun) || last.After(begun) {
 		t.Fatalf("the agent that left has repaired until %s, and the one that came from %s on; it had the Lease at %v", last, begun, taken)
 	}
-	took := after[0].Ended.Sub(from)
 	t.Logf("%d repairs by the agent that left, %d by the one that came, %d more refused or cut off; it had the Lease after %s, its first repair was done after %s and its last after %s",
 		len(before), len(after), len(made)-len(done), since(taken[0].Ended, from), since(after[0].Ended, from), since(after[len(after)-1].Ended, from))
-	if took > bound {
-		t.Errorf("the first repair was done %s after, want %s at most", took, bound)
-	}
 }
 
 // checkOnce counts a repair that the agent had sent when it was killed, even without

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -140,50 +138,14 @@ func TestRecreatedWhileDeleting(t *testing.T) {
 	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
 		t.Errorf("what is being deleted was changed: %v", imageOf(live))
 	}
-	begin := time.Now()
 	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": null}}`)
 	h.mustRun(t, "web")
-	t.Logf("from when the former one was gone until the next one ran: %s", time.Since(begin).Round(time.Millisecond))
 	h.mustBelong(t, "web", again.GetUID())
 	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() == former || imageOf(live) != "registry.test/hab/web:2" {
 		t.Errorf("the StatefulSet is %s with %v, want another one", live.GetUID(), imageOf(live))
 	}
 	h.mustOwn(t, "web")
 	h.mustHavePeer(t, 2)
-}
-
-// A Habitat is deleted and recreated repeatedly, faster than the controllers: at the
-// end the last one runs.
-func TestRecreatedAtOnce(t *testing.T) {
-	kit.Long(t, "a long story of one Habitat")
-	t.Parallel()
-	const rounds = 10
-	h := newHome(t)
-	var last types.UID
-	for round := range rounds {
-		content := service("web", 1, object{"image": fmt.Sprintf("registry.test/hab/web:%d", round)})
-		kit.Eventually(t, func() string { // the API server may still return it for a moment
-			created, err := h.tryCreate(t.Context(), habitats, content)
-			if apierrors.IsAlreadyExists(err) {
-				return err.Error()
-			}
-			kit.Must(t, err)
-			last = created.GetUID()
-			return ""
-		})
-		if round == rounds-1 {
-			break
-		}
-		if round%3 == 0 {
-			h.mustRun(t, "web")
-		}
-		h.delete(t, habitats, "web")
-	}
-	h.mustRun(t, "web")
-	h.mustBelong(t, "web", last)
-	h.mustRoll(t, "web", fmt.Sprintf("registry.test/hab/web:%d", rounds-1))
-	h.mustOwn(t, "web")
-	h.mustHavePeer(t, 1)
 }
 
 // The deletion of a namespace with Habitats ends, and nothing is created in it
@@ -200,8 +162,6 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	}
 	h.create(t, habitats, old("flat", 2))
 	h.mustRun(t, append(names, "flat")...)
-	begin := time.Now()
 	kit.Must(t, h.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}))
 	h.EventuallyGone(t, kit.Namespaces, "", h.namespace)
-	t.Logf("a namespace with %d Habitats was gone after %s", len(names)+1, time.Since(begin).Round(time.Millisecond))
 }

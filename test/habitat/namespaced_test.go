@@ -18,7 +18,7 @@ func TestNamespaced(t *testing.T) {
 	kit.Long(t, "a control plane of its own")
 	t.Parallel()
 	const overlay = "habitat/namespaced"
-	p := ownPlane(t, installation.Options{Overlay: overlay}, func(*plane) {})
+	p := ownPlane(t, installation.Options{Overlay: overlay})
 	inside, also, outside := p.home(t, "inside"), p.home(t, "also"), p.home(t, "outside")
 	for _, h := range []home{inside, also} {
 		h.kubectl(t, "apply", "-k", filepath.Join(p.installation.Manifests(), "overlays", "habitat", "namespace"))

@@ -273,7 +273,7 @@ func TestUnobservedStays(t *testing.T) {
 		"registry.test/hab/web:2": {"spec", "template", "spec", "containers", 0, "image"},
 	} {
 		if got := kit.Field(live, path...); fmt.Sprint(got) != want {
-			t.Errorf("%s is %v, want %s", pathOf(path), got, want)
+			t.Errorf("%v is %v, want %s", path, got, want)
 		}
 	}
 }

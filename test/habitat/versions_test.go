@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -151,54 +150,4 @@ func TestStorageCannotChange(t *testing.T) {
 	}
 	h.edit(t, "kept", `{"image": "registry.test/hab/kept:2"}`) // and all other work continues
 	h.mustRoll(t, "kept", "registry.test/hab/kept:2")
-}
-
-// With a foreign definition of Habitats without validation, the controller reports the
-// mistakes, with the path as the user wrote it. The administrator of the API server
-// replaces the definition, as before its update.
-func TestValidationFailed(t *testing.T) {
-	kit.Long(t, "each kind of invalid Habitat")
-	t.Parallel()
-	p := loosePlane(t)
-	h := p.home(t, "loose")
-	for name, c := range map[string]struct {
-		spec  object
-		words []string
-	}{
-		"topology": {object{"image": "a", "service": object{"name": "a", "topology": "ring"}}, []string{"spec.v1beta2.service.topology", "standalone", "leader"}},
-		"ring":     {object{"image": "a", "service": with("a", "leader", object{"ringSecretName": "abc-123"})}, []string{"spec.v1beta2.service.ringSecretName"}},
-		"count":    {object{"image": "a", "count": int64(-1), "service": with("a", "leader", nil)}, []string{"spec.v1beta2.count"}},
-		"two":      {object{"image": "a", "count": "two", "service": with("a", "leader", nil)}, []string{"spec.v1beta2.count"}},
-		"size":     {object{"image": "a", "persistentStorage": object{"size": "10 gigs", "mountPath": "/a"}, "service": with("a", "leader", nil)}, []string{"spec.v1beta2.persistentStorage.size"}},
-		"more":     {object{"image": "a", "colour": "red", "service": with("a", "leader", nil)}, []string{"spec.v1beta2.colour"}},
-	} {
-		content := service(name, 1, nil)
-		content["spec"] = object{"v1beta2": c.spec}
-		h.create(t, habitats, content)
-		if message := h.mustSay(t, name, "Accepted", metav1.ConditionFalse, "ValidationFailed"); !hasAll(message, c.words) {
-			t.Errorf("%s: the condition says %q, want %q", name, message, c.words)
-		}
-		h.mustTell(t, name, "Warning", "ValidationFailed", c.words...)
-		h.eventuallyField(t, "FAILED", habitats, name, "status", "state")
-	}
-	h.run(t, service("good", 1, nil))
-	h.awaitCalm(t)
-	if h.get(t, kit.ConfigMaps, "habitat-topology") != nil {
-		t.Error("of a Habitat that is wrong an Application was made")
-	}
-	// An invalid edit leaves the former objects; a corrected one is carried out at once.
-	uid := h.get(t, kit.StatefulSets, "good").GetUID()
-	h.edit(t, "good", `{"service": {"topology": "Leader"}}`)
-	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "ValidationFailed")
-	h.mustStay(t, kit.StatefulSets, "good", uid)
-	// The controller also refuses changes that a StatefulSet does not support.
-	h.edit(t, "good", `{"service": {"topology": "standalone"}, "persistentStorage": {"size": "1Gi", "mountPath": "/data"}}`)
-	h.mustSay(t, "good", "Accepted", metav1.ConditionFalse, "ImmutableField")
-	h.mustTell(t, "good", "Warning", "ImmutableField", "persistentStorage")
-	begin := time.Now()
-	h.edit(t, "good", `{"persistentStorage": null, "image": "registry.test/hab/good:2"}`)
-	h.mustRoll(t, "good", "registry.test/hab/good:2")
-	h.mustRun(t, "good")
-	t.Logf("mended, it ran again after %s", time.Since(begin).Round(time.Millisecond))
-	h.mustStay(t, kit.StatefulSets, "good", uid)
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"testing"
@@ -66,24 +67,25 @@ func outlive(t *testing.T, mortals []*mortal, check func() string) {
 	})
 }
 
-// trials kills an agent at each of its calls in turn, and logs the calls: once before
-// the call is sent, and once after it is carried out. The play arms the agent when
-// calls begin to count, and returns it.
+// trials kills an agent at some of its calls, from the first to the last, and logs them: before the call is sent, or
+// after it is carried out. The play arms the agent when calls begin to count, and returns it.
 func trials(t *testing.T, mortals []*mortal, play func(t *testing.T, call int, sent bool) *mortal) {
 	t.Helper()
-	played, begin := 0, time.Now()
-	for call := 1; ; call++ {
-		for _, sent := range []bool{call%2 == 0, call%2 != 0} {
-			played++
-			m := play(t, call, sent)
-			met := m.victim.Disarm()
-			outlive(t, mortals, func() string { return "" })
-			if met == "" {
-				t.Logf("%d trials in %s", played, time.Since(begin).Round(time.Second))
-				return
-			}
-			t.Logf("agent of %s killed at call %d, %s (carried out: %t)", m.Name, call, met, sent)
+	const stride = 3 // at most, from one call to the next
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	played := 0
+	for call := 1 + random.IntN(2); ; call += 1 + random.IntN(stride) {
+		sent := random.IntN(2) == 0
+		played++
+		m := play(t, call, sent)
+		met := m.victim.Disarm()
+		outlive(t, mortals, func() string { return "" })
+		if met == "" {
+			t.Logf("%d trials, of seed %d", played, seed)
+			return
 		}
+		t.Logf("agent of %s killed at call %d, %s (carried out: %t)", m.Name, call, met, sent)
 	}
 }
 
@@ -174,12 +176,12 @@ func (l *lane) mustGo(t *testing.T, a app) {
 	a.checkGone(t, env.east)
 }
 
-// An agent is killed at each of its calls after the deletion of an Application: before
+// An agent is killed at some of its calls after the deletion of an Application: before
 // the call, or after it was carried out. The Application is asked to shut down, and no
 // object is deleted before it confirms. Without a confirmation it stays, unless its
 // strategy is to delete anyway. At the end, no object that should be deleted remains.
 func TestDeathsInDeletion(t *testing.T) {
-	kit.Long(t, "an agent is killed at each call of a deletion")
+	kit.Long(t, "an agent is killed at calls of a deletion")
 	t.Parallel()
 	l := newLane(t, "deaths")
 	t.Run("it confirms", func(t *testing.T) {
@@ -227,7 +229,7 @@ func TestDeathsInDeletion(t *testing.T) {
 // The same for kills after an Application reports its completion. If the agent accepted
 // the report, the Application is deleted; it repeats the report until then.
 func TestDeathsInCompletion(t *testing.T) {
-	kit.Long(t, "an agent is killed at each call of a completion")
+	kit.Long(t, "an agent is killed at calls of a completion")
 	t.Parallel()
 	l := newLane(t, "completion")
 	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {

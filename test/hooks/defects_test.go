@@ -31,10 +31,10 @@ spec:
     spec: {containers: [{name: web, image: "web:1", env: [{name: FIRST, value: "1"}, {name: SECOND, value: "2"}]}]}
 `
 
-// The defects of the reference implementation, each on a real API server with both
-// hooks. An untouched Application has no drift. An element that another client adds to
+// Defects that Krake has with observer schemas and hooks together, each on a real API server
+// with both hooks. An untouched Application has no drift. An element that another client adds to
 // a list without a length limit in the schema is no drift either.
-func TestDefectsOfTheReference(t *testing.T) {
+func TestHooksCauseNoDrift(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 	const added = `[{"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "INJECTED", "value": "1"}}]`
@@ -42,12 +42,11 @@ func TestDefectsOfTheReference(t *testing.T) {
 		manifest, schema string
 		then             string // the other client's JSON patch of the Deployment
 	}{
-		"control: the default schema":                       {manifest: job + shutdownService},
-		"1: a schema of the identity alone":                 {manifest: variables, schema: head},
-		"1: and somebody adds a variable":                   {manifest: variables, schema: head, then: added},
-		"2: a maximum of 0":                                 {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n", then: added},
-		"4: two variables, of which the second is observed": {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{}, {name: null, value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
-		"4: two variables, of which the first is observed":  {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{name: null, value: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
+		"the default schema": {manifest: job + shutdownService},
+		"a schema of the identity alone, and somebody adds a variable": {manifest: variables, schema: head, then: added},
+		"a maximum of 0": {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n", then: added},
+		"two variables, of which the second is observed": {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{}, {name: null, value: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
+		"two variables, of which the first is observed":  {manifest: variables, schema: head + "spec: {template: {spec: {containers: [{name: null, env: [{name: null, value: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}]}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,22 +103,10 @@ func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	}
 }
 
-// 3: a manifest that sets what a hook sets is refused. 6: if no container would use a
-// Secret, none is created.
-func TestDefectsOfTheReferenceAtAdmission(t *testing.T) {
+// If no container would use a Secret, none is created.
+func TestHooksWithoutAWorkloadCreateNoSecrets(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	for what, row := range map[string]struct{ manifest, field string }{
-		"a variable": {strings.Replace(variables, "SECOND", "KRAKE_COMPLETE_TOKEN", 1), "containers[0].env[1].name"},
-		"a mount":    {strings.Replace(variables, `image: "web:1"`, `image: "web:1", volumeMounts: [{name: a, mountPath: /etc/krake_complete_certs}]`, 1), "containers[0].volumeMounts[0].mountPath"},
-		"a Secret":   {variables + "---\n{apiVersion: v1, kind: Secret, metadata: {name: web-krake-complete-secret-token}}\n", "[1].metadata.name"},
-	} {
-		cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete"})
-		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), row.field) {
-			t.Errorf("%s: %v, want 422 that names %s", what, err, row.field)
-		}
-	}
 	a := newApp(t, namespace, "web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: green}}", wishes{"hooks": "complete,shutdown"})
 	a.MustBe(t, application.StateRunning)
 	if diff := cmp.Diff([]string{"configmap settings"}, a.objects(t, env.hub)); diff != "" {
@@ -166,18 +153,12 @@ func TestTampering(t *testing.T) {
 	if err := patch("web-krake-complete-secret-token", `{"type": "example.org/other"}`); !apierrors.IsInvalid(err) {
 		t.Errorf("the type of a Secret can be changed: %v", err)
 	}
-	begin := time.Now()
 	kit.Eventually(t, func() string {
 		if diff := cmp.Diff(before, secretsOf(t, namespace)); diff != "" {
 			return "another client has changed Secrets, and they still differ" // the values are private
 		}
 		return ""
 	})
-	took := time.Since(begin)
-	t.Logf("the Secrets are healed after %s", took.Round(time.Millisecond))
-	if took > 75*time.Second {
-		t.Errorf("it took %s, want a minute and what a pass takes", took)
-	}
 	a.MustBe(t, application.StateRunning)
 	kit.Eventually(t, func() string { return driftsOf(t, a) })
 	a.Delete(t)
@@ -186,8 +167,7 @@ func TestTampering(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// tamperWithWorkload changes the Deployment in several ways, and logs the time until
-// each repair.
+// tamperWithWorkload changes the Deployment in several ways, and waits for each repair.
 func tamperWithWorkload(t *testing.T, namespace string) {
 	const container = "/spec/template/spec/containers/0"
 	deployment := func() corev1.PodSpec {
@@ -211,9 +191,8 @@ func tamperWithWorkload(t *testing.T, namespace string) {
 		{"a volume is of another Secret", `[{"op": "replace", "path": "/spec/template/spec/volumes/0/secret/secretName", "value": "other"}]`},
 	} {
 		env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch)
-		begin := time.Now()
 		kit.Eventually(t, func() string { return cmp.Diff(before, deployment()) })
-		t.Logf("%s: undone after %s", row.what, time.Since(begin).Round(time.Millisecond))
+		t.Logf("%s: undone", row.what)
 	}
 }
 

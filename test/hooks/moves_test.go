@@ -114,7 +114,7 @@ func (tr *traveller) checkApart(t *testing.T) {
 // An Application with the hook shutdown moves: it is asked to shut down on its cluster.
 // When it has confirmed and is deleted there, it starts on the other one. Without a
 // confirmation it stays complete on its first cluster only, until it confirms or is
-// given up. Agents of both clusters are killed at each of their calls. It is never on
+// given up. Agents of both clusters are killed at some of their calls. It is never on
 // both, and never lost.
 func TestMoves(t *testing.T) {
 	kit.Long(t, "an Application moves while agents are killed")

@@ -262,21 +262,3 @@ func TestTosca(t *testing.T) {
 	a.Patch(t, fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey))
 	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
 }
-
-// A URL is refused at creation as well, also that of an archive.
-func TestURLSourcesAreOff(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	for key, url := range map[string]string{
-		application.ToscaKey: "https://templates.example.org/web.yaml", application.CSARKey: "https://templates.example.org/web.csar",
-	} {
-		cm := kit.Application(namespace, "web", "", kit.Data(key, url))
-		_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "strict mode") {
-			t.Errorf("%s: %v, want 422", key, err)
-		}
-	}
-	if env.hub.App(namespace, "web").Stored(t) != nil {
-		t.Error("the Application is there")
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -267,51 +266,4 @@ func checkCanaries(ctx context.Context) error {
 		return fmt.Errorf("tokens or keys are told:\n%s", strings.Join(leaks, "\n"))
 	}
 	return nil
-}
-
-// The final search finds a planted token in each place, and a planted key. (That it
-// finds nothing else is checked after all tests.)
-func TestCanary(t *testing.T) {
-	t.Parallel()
-	random := func(n int) string {
-		var value [64]byte
-		rand.Read(value[:]) // never fails, by its documentation
-		return base64.RawURLEncoding.EncodeToString(value[:n])
-	}
-	token, key := random(32), "-----BEGIN PRIVATE KEY-----\n"+random(48)+"\n"+random(48)+"\n"+random(39)+"\n-----END PRIVATE KEY-----\n"
-	var zipped bytes.Buffer
-	writer := gzip.NewWriter(&zipped)
-	_, err := io.WriteString(writer, `[{"data": {"a": "`+token+`"}}]`)
-	kit.Must(t, errors.Join(err, writer.Close()))
-	encoded := base64.StdEncoding.EncodeToString
-	leaks := map[string]any{
-		"a ConfigMap":           &corev1.ConfigMap{Data: map[string]string{"status": `{"message": "` + token + `"}`}},
-		"an annotation":         (app{}).annotated(token),
-		"a ConfigMap, as bytes": &corev1.ConfigMap{BinaryData: map[string][]byte{"status": []byte(token)}},
-		"a ConfigMap, gzipped":  &corev1.ConfigMap{BinaryData: map[string][]byte{"status": zipped.Bytes()}},
-		"the data of a Secret":  &corev1.ConfigMap{Data: map[string]string{"status": encoded([]byte(token))}},
-		"a key":                 &corev1.ConfigMap{Data: map[string]string{"status": key}},
-		"a key of a Secret":     &corev1.ConfigMap{Data: map[string]string{"status": encoded([]byte(key))}},
-		"an Event":              &corev1.Event{Message: "the token is " + token},
-		"a log":                 `{"msg":"called","token":"` + token + `"}`,
-	}
-	for what, leak := range leaks {
-		w := newWitness()
-		w.see(env.hub, &corev1.Secret{Data: map[string][]byte{"krake_complete_token": []byte(token), "key.pem": []byte(key), "cert.pem": []byte("public")}})
-		w.see(env.hub, &corev1.ConfigMap{Data: map[string]string{"status": application.DigestOf([]byte(token)) + " public"}})
-		if found := w.find(); len(found) > 0 {
-			t.Errorf("nothing is planted, and found: %v", found)
-		}
-		if text, ok := leak.(string); ok {
-			w.hear("log", []byte(text))
-		}
-		w.see(env.hub, leak)
-		if found := w.find(); len(found) != 1 {
-			t.Errorf("%s: planted once, found: %q", what, found)
-		}
-	}
-}
-
-func (a app) annotated(value string) *corev1.ConfigMap {
-	return applicationOf(a.Namespace, a.Name, "", wishes{"hold": value})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +14,7 @@ import (
 
 const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}"
 
-// Threat A5 of the security specification: an Application names a powerful account. Its user, who may name
-// one or not, needs the right to act as the account, and the account must be in the same namespace.
+// An Application names a powerful account. Its user, who may name one or not, needs the right to act as the account, and the account must be in the same namespace.
 func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	w := narrow
 	namespace := w.namespace(t)
@@ -95,7 +93,6 @@ func TestMissingAccount(t *testing.T) {
 
 	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
 	begin = w.Mark(t)
-	disturbed := time.Now()
 	kit.Eventually(t, func() string { // the agent caches the account for some seconds
 		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
 		if c := w.App(namespace, "app").Condition(t, application.ReconciledCondition); c.Reason != "ServiceAccountNotFound" {
@@ -103,7 +100,6 @@ func TestMissingAccount(t *testing.T) {
 		}
 		return ""
 	})
-	t.Logf("%s after its deletion nobody acts as the account", time.Since(disturbed).Round(time.Second))
 	for _, r := range work(t, begin, namespace) {
 		if isOwn(r) {
 			t.Errorf("the agent itself: %s", r)
@@ -188,10 +184,5 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // clears the agent's cache of the account
 		t.Fatal(err)
 	}
-	started := time.Now()
 	w.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
-	t.Logf("gone after %s", time.Since(started).Round(time.Millisecond))
-	if took := time.Since(started); took > 30*time.Second {
-		t.Errorf("it took %s, want less than 30 s", took)
-	}
 }

@@ -2,6 +2,5 @@
 // and the rights of manifests/overlays/strict. A service account makes every write to
 // the target, and the audit log of the API server proves it.
 //
-// Row A6 of the threat model is about all requests. The check that no write was the
-// agent's own covers the whole run, with all tests.
+// The check that no write was the agent's own covers the whole run, with all tests.
 package strict

@@ -38,7 +38,7 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 `
 
-// Threat A6 of the security specification: in strict mode the agent makes every write to the
+// In strict mode the agent makes every write to the
 // target as the account of the Application: it creates, adopts, repairs, marks, deletes and
 // releases. The ConfigMaps among the objects show that the policy on the ConfigMaps of agents
 // does not restrict an account.

@@ -3,6 +3,7 @@ package strict
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -33,12 +34,14 @@ spec:
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: NAME-reader}
+metadata: {name: NAME-reader, namespace: NAME}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `
 
 // With --scope=cluster an Application has cluster-scoped objects, and objects in other
-// namespaces, if its account has the rights.
+// namespaces, if its account has the rights. The namespace that the manifest has for a
+// cluster-scoped kind is ignored: the object is created and repaired where it belongs,
+// and then nothing is written.
 func TestClusterScope(t *testing.T) {
 	w := wide
 	begin := w.Mark(t)
@@ -74,6 +77,9 @@ func TestClusterScope(t *testing.T) {
 	w.reconciled(t, namespace, "app")
 	w.Change(t, kit.ConfigMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
 	w.EventuallyField(t, "red", kit.ConfigMaps, namespace+"-made", "settings", "data", "color")
+	w.Change(t, kit.ClusterRoles, "", namespace+"-reader", `{"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]}`)
+	w.EventuallyField(t, "get", kit.ClusterRoles, "", namespace+"-reader", "rules", 0, "verbs", 0)
+	w.Mark(t).Calm(t, 3*time.Second, byAgent, isWork)
 
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
 	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")

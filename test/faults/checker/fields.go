@@ -73,7 +73,7 @@ func namesOf(a, b object) []string {
 	return slices.Compact(names)
 }
 
-// losesNoEdit is I6. A field that was removed from the manifest was in an earlier one.
+// losesNoEdit: an agent changes no field that no manifest has. A field that was removed from the manifest was in an earlier one.
 func (j *judge) losesNoEdit() {
 	for _, l := range j.world.lives {
 		for _, turn := range l.turns {
@@ -89,7 +89,7 @@ func (j *judge) losesNoEdit() {
 			}
 			for _, path := range changes(turn.before, turn.after, "") {
 				if !isKept(path) && !j.isSaid(owner, whatIs(turn.after), path, turn.Request) {
-					j.report("I6", owner, "%s has not asked to change %s: %s", owner, path, turn.Request)
+					j.report(lostEdit, owner, "%s has not asked to change %s: %s", owner, path, turn.Request)
 				}
 			}
 		}
@@ -143,7 +143,7 @@ func (j *judge) isSaid(owner types.NamespacedName, what, path string, r *Request
 	return false
 }
 
-// keepsToItsKeys is I7.
+// keepsToItsKeys: an agent writes no spec, and only agents write their keys.
 func (j *judge) keepsToItsKeys() {
 	for name, versions := range j.world.apps {
 		for _, v := range versions {
@@ -153,10 +153,10 @@ func (j *judge) keepsToItsKeys() {
 			cluster, byAgent := agentOf(v.turn.User.Username)
 			for _, path := range changes(v.turn.before, v.turn.after, "") {
 				if byAgent && !isAgents(path, cluster) {
-					j.report("I7", name, "%s is not the agent's to write: %s", path, v.turn.Request)
+					j.report(foreignKey, name, "%s is not the agent's to write: %s", path, v.turn.Request)
 				}
 				if !byAgent && isOnlyAgents(path) {
-					j.report("I7", name, "%s is only agents' to write: %s", path, v.turn.Request)
+					j.report(foreignKey, name, "%s is only agents' to write: %s", path, v.turn.Request)
 				}
 			}
 		}
@@ -184,23 +184,7 @@ func isOnlyAgents(path string) bool {
 	return false
 }
 
-// tellsNoSecret is I12.
-func (j *judge) tellsNoSecret() {
-	for i := range j.Requests {
-		r := &j.Requests[i]
-		if _, byAgent := agentOf(r.User.Username); !byAgent || r.Object.Resource == "secrets" {
-			continue
-		}
-		for n, secret := range j.Secrets {
-			quoted, err := json.Marshal(secret)
-			if strings.Contains(string(r.Body), secret) || err == nil && strings.Contains(string(r.Body), strings.Trim(string(quoted), `"`)) {
-				j.report("I12", j.owners[keyOf(r)], "secret %d of %d is in what was sent: %s", n+1, len(j.Secrets), r)
-			}
-		}
-	}
-}
-
-// leavesOthersAlone is I13: the webhook is not asked about a ConfigMap that is no
+// leavesOthersAlone: the webhook is not asked about a ConfigMap that is no
 // Application, so that it can neither refuse nor delay it.
 func (j *judge) leavesOthersAlone() {
 	for i := range j.Requests {
@@ -211,11 +195,11 @@ func (j *judge) leavesOthersAlone() {
 		}
 		for name, value := range r.Annotations {
 			if strings.Contains(name, "webhook.admission.k8s.io/") && strings.Contains(value, application.Domain) {
-				j.report("I13", types.NamespacedName{}, "the webhook was asked about a ConfigMap that is no Application: %s", r)
+				j.report(notApplication, types.NamespacedName{}, "the webhook was asked about a ConfigMap that is no Application: %s", r)
 			}
 		}
 		if !r.IsAccepted() && strings.Contains(string(r.Answer), application.Domain) {
-			j.report("I13", types.NamespacedName{}, "a ConfigMap that is no Application was refused: %s", r)
+			j.report(notApplication, types.NamespacedName{}, "a ConfigMap that is no Application was refused: %s", r)
 		}
 	}
 }

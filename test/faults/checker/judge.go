@@ -28,38 +28,37 @@ type Case struct {
 	Places map[string][]string
 	// Lag is how long an agent may act on an outdated state.
 	Lag time.Duration
-	// Secrets are values that must appear nowhere.
-	Secrets []string
 	// Warming has the times just after a start of the API server: it refuses all
 	// requests until it has read the RBAC rules.
 	Warming []Window
-	// Stalls are the times in which nothing could be done for an Application.
-	Stalls []Stall
-	// Waits are the repair times beside a troubled neighbour, and without one.
-	Waits Waits
 }
 
 // Window is a span of time.
 type Window struct{ From, Until time.Time }
 
-// Stall is a time in which an Application could not be carried out.
-type Stall struct {
-	Window
-
-	App types.NamespacedName
-}
-
-// Waits has the durations of repairs.
-type Waits struct{ Untroubled, Troubled []time.Duration }
-
-// Violation violates an invariant, I1 to I13, for an Application or for none.
+// Violation is a broken rule, for an Application or for none.
 type Violation struct {
-	Invariant string               `json:"invariant"`
-	App       types.NamespacedName `json:"app,omitzero"`
-	What      string               `json:"what"`
+	Rule string
+	App  types.NamespacedName
+	What string
 }
 
-func (v Violation) String() string { return v.Invariant + ": " + v.What }
+func (v Violation) String() string { return v.Rule + ": " + v.What }
+
+// The rules.
+const (
+	unreached      = "at the end, the objects are as the Applications say, and nothing more is written"
+	leftOver       = "an object that is marked as an Application's belongs to one that exists and wants it"
+	harm           = "an agent writes to no object that is not its Application's"
+	needlessDelete = "an agent deletes no object that the Application has wanted throughout"
+	doubleCreate   = "an agent creates an object once for each time that it is asked for"
+	lostEdit       = "an agent changes no field that no manifest has"
+	foreignKey     = "an agent writes no spec, and only agents write their keys"
+	beyondRights   = "an agent tries nothing that it may not do"
+	hotLoop        = "an agent does not write the same object again and again"
+	falseStatus    = "a status never returns to an earlier spec, and is true at the end"
+	notApplication = "neither agents nor the webhook act on a ConfigMap that is no Application"
+)
 
 // judge collects the violations.
 type judge struct {
@@ -71,7 +70,7 @@ type judge struct {
 	found  []Violation
 }
 
-// Judge returns the violations of all invariants, each once.
+// Judge returns the violations of all rules, each once.
 func (c *Case) Judge() []Violation {
 	j := &judge{Case: c, world: replay(c.Requests), owners: map[key]types.NamespacedName{}}
 	for _, l := range j.world.lives {
@@ -84,11 +83,11 @@ func (c *Case) Judge() []Violation {
 	for name := range j.world.apps {
 		j.owners[appKey(name)] = name
 	}
-	for _, invariant := range []func(){
+	for _, judge := range []func(){
 		j.isReached, j.leavesNothing, j.harmsNobody, j.deletesWithReason, j.createsOnce, j.losesNoEdit,
-		j.keepsToItsKeys, j.keepsToItsRights, j.isApart, j.isBounded, j.isMonotone, j.tellsNoSecret, j.leavesOthersAlone,
+		j.keepsToItsKeys, j.keepsToItsRights, j.isBounded, j.isMonotone, j.leavesOthersAlone,
 	} {
-		invariant()
+		judge()
 	}
 	return slices.Compact(j.found)
 }
@@ -97,11 +96,11 @@ func appKey(name types.NamespacedName) key {
 	return key{resource: "configmaps", namespace: name.Namespace, name: name.Name}
 }
 
-func (j *judge) report(invariant string, app types.NamespacedName, format string, arguments ...any) {
-	j.found = append(j.found, Violation{invariant, app, fmt.Sprintf(format, arguments...)})
+func (j *judge) report(rule string, app types.NamespacedName, format string, arguments ...any) {
+	j.found = append(j.found, Violation{rule, app, fmt.Sprintf(format, arguments...)})
 }
 
-// isReached is I1.
+// isReached: at the end, the objects are as the Applications say, and nothing more is written.
 func (j *judge) isReached() {
 	for name := range j.Settled {
 		app := j.inDump(appKey(name))
@@ -109,7 +108,7 @@ func (j *judge) isReached() {
 			continue
 		}
 		for what, problem := range j.missing(name) {
-			j.report("I1", name, "%s: %s %s", name, what, problem)
+			j.report(unreached, name, "%s: %s %s", name, what, problem)
 		}
 	}
 	for i := range j.Requests {
@@ -117,7 +116,7 @@ func (j *judge) isReached() {
 		name, known := j.owners[keyOf(r)]
 		from, settled := j.Settled[name]
 		if _, byAgent := agentOf(r.User.Username); byAgent && known && settled && isWork(r) && r.IsAccepted() && r.Received.After(from) && r.Received.Before(j.Until) && !j.forgetsRival(name, r) {
-			j.report("I1", name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
+			j.report(unreached, name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
 		}
 	}
 }
@@ -191,7 +190,7 @@ func (j *judge) inDump(k key) object {
 	return nil
 }
 
-// leavesNothing is I2.
+// leavesNothing: an object that is marked as an Application's belongs to one that exists and wants it.
 func (j *judge) leavesNothing() {
 	for _, each := range j.Dump {
 		owner, ok := ownerOf(each)
@@ -202,11 +201,11 @@ func (j *judge) leavesNothing() {
 		_, settled := j.Settled[owner]
 		switch {
 		case app == nil:
-			j.report("I2", owner, "%s %s/%s is left over: there is no Application %s", text(each, "kind"), text(each, "metadata", "namespace"), text(each, "metadata", "name"), owner)
+			j.report(leftOver, owner, "%s %s/%s is left over: there is no Application %s", text(each, "kind"), text(each, "metadata", "namespace"), text(each, "metadata", "name"), owner)
 		case text(each, "metadata", "annotations", application.OwnerUIDAnnotation) != text(app, "metadata", "uid"):
-			j.report("I2", owner, "%s belongs to a former Application %s", whatIs(each), owner)
+			j.report(leftOver, owner, "%s belongs to a former Application %s", whatIs(each), owner)
 		case settled && now != nil && !now.app.Deleted && !j.belongsHere(now, each):
-			j.report("I2", owner, "%s in %s is left over: %s does not want it", whatIs(each), text(each, "metadata", "namespace"), owner)
+			j.report(leftOver, owner, "%s in %s is left over: %s does not want it", whatIs(each), text(each, "metadata", "namespace"), owner)
 		}
 	}
 }
@@ -216,7 +215,7 @@ func (j *judge) belongsHere(v *version, o object) bool {
 	return v.wants(v.app.Cluster, whatIs(o)) && slices.Contains(j.Places[v.app.Cluster], text(o, "metadata", "namespace"))
 }
 
-// harmsNobody is I3.
+// harmsNobody: an agent writes to no object that is not its Application's.
 func (j *judge) harmsNobody() {
 	for _, l := range j.world.lives {
 		proved := types.NamespacedName{}
@@ -232,7 +231,7 @@ func (j *judge) harmsNobody() {
 			continue
 		}
 		if _, byAgent := agentOf(l.end.User.Username); byAgent && proved.Name == "" {
-			j.report("I3", types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.User.Username), l.end)
+			j.report(harm, types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.User.Username), l.end)
 		}
 	}
 }
@@ -244,9 +243,9 @@ func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName
 	after, isOwned := ownerOf(turn.after)
 	switch {
 	case proved.Name == "" && !j.mayAdopt(cluster, after, isOwned, whatIs(turn.after), turn.Request):
-		j.report("I3", after, "%s wrote to what belongs to nobody: %s", shortOf(turn.User.Username), turn.Request)
+		j.report(harm, after, "%s wrote to what belongs to nobody: %s", shortOf(turn.User.Username), turn.Request)
 	case wasOwned && isOwned && before != after && j.exists(before, turn.Received):
-		j.report("I3", before, "%s took what belongs to %s: %s", after, before, turn.Request)
+		j.report(harm, before, "%s took what belongs to %s: %s", after, before, turn.Request)
 	}
 }
 
@@ -268,7 +267,7 @@ func nameOf(k key) types.NamespacedName {
 	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
 }
 
-// deletesWithReason is I4.
+// deletesWithReason: an agent deletes no object that the Application has wanted throughout.
 func (j *judge) deletesWithReason() {
 	for _, l := range j.world.lives {
 		for _, r := range l.deletions() {
@@ -280,7 +279,7 @@ func (j *judge) deletesWithReason() {
 			versions := j.world.versionsIn(owner, latest(l.turns[0].Received, r.Received.Add(-j.Lag)), r.Ended)
 			what := whatIs(l.turns[0].after)
 			if len(versions) > 0 && !slices.ContainsFunc(versions, func(v *version) bool { return j.isReason(v, cluster, what, r) }) {
-				j.report("I4", owner, "%s wanted all along what was deleted: %s", owner, r)
+				j.report(needlessDelete, owner, "%s wanted all along what was deleted: %s", owner, r)
 			}
 		}
 	}
@@ -319,7 +318,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// createsOnce is I5.
+// createsOnce: an agent creates an object once for each time that it is asked for.
 func (j *judge) createsOnce() {
 	var former *life
 	for _, l := range j.world.lives {
@@ -344,12 +343,12 @@ func (j *judge) checkCreation(cluster string, l, former *life) {
 	created, what := l.turns[0], whatIs(l.turns[0].after)
 	owner, owned := ownerOf(created.after)
 	if !owned {
-		j.report("I5", owner, "created without the marks that prove whose it is: %s", created.Request)
+		j.report(doubleCreate, owner, "created without the marks that prove whose it is: %s", created.Request)
 		return
 	}
 	asking := j.world.versionsIn(owner, created.Received.Add(-j.Lag), created.Ended)
 	if !slices.ContainsFunc(asking, func(v *version) bool { return v.wants(cluster, what) }) {
-		j.report("I5", owner, "%s has not asked for it: %s", owner, created.Request)
+		j.report(doubleCreate, owner, "%s has not asked for it: %s", owner, created.Request)
 		return
 	}
 	if former == nil || former.end == nil {
@@ -360,11 +359,11 @@ func (j *judge) checkCreation(cluster string, l, former *life) {
 	}
 	between := j.world.versionsIn(owner, former.turns[0].Received, created.Ended)
 	if !slices.ContainsFunc(between, func(v *version) bool { return !v.wants(cluster, what) }) {
-		j.report("I5", owner, "%s has asked for it once: %s", owner, created.Request)
+		j.report(doubleCreate, owner, "%s has asked for it once: %s", owner, created.Request)
 	}
 }
 
-// keepsToItsRights is I8.
+// keepsToItsRights: an agent tries nothing that it may not do.
 func (j *judge) keepsToItsRights() {
 	for i := range j.Requests {
 		r := &j.Requests[i]
@@ -377,9 +376,9 @@ func (j *judge) keepsToItsRights() {
 		case r.Status.Code == http.StatusForbidden && r.Annotations["authorization.k8s.io/decision"] == "forbid" && j.isWarming(r):
 		case r.Status.Code == http.StatusForbidden && strings.Contains(string(r.Answer), "is being terminated"):
 		case r.Status.Code == http.StatusForbidden:
-			j.report("I8", name, "tried what it may not: %s", r)
+			j.report(beyondRights, name, "tried what it may not: %s", r)
 		case isWork(r) && r.IsAccepted() && j.last(nameOf(keyOf(r))) == nil && !slices.Contains(j.Places[cluster], r.Object.Namespace):
-			j.report("I8", name, "wrote where it has nothing to do: %s", r)
+			j.report(beyondRights, name, "wrote where it has nothing to do: %s", r)
 		}
 	}
 }

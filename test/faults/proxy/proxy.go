@@ -28,9 +28,9 @@ type Proxy struct {
 	stop   context.CancelFunc
 	client *http.Client
 
+	target *url.URL
+
 	mu        sync.Mutex
-	targets   []*url.URL // they get the requests in turns
-	turn      int
 	calls     []Call
 	numbers   int
 	watches   int
@@ -52,7 +52,7 @@ func Start(config *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trust the API server: %w", err)
 	}
-	p := &Proxy{targets: []*url.URL{target}, last: time.Now(), client: &http.Client{Transport: &http.Transport{
+	p := &Proxy{target: target, last: time.Now(), client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: security, ForceAttemptHTTP2: true, DisableCompression: true,
 	}}}
 	p.server = httptest.NewUnstartedServer(p)
@@ -100,19 +100,6 @@ func (p *Proxy) Intercept(f func(Call) *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.intercept, p.numbers = f, 0
-}
-
-// Share adds another API server of the same cluster. The requests go to the servers in turns, as
-// behind a load balancer.
-func (p *Proxy) Share(address string) error {
-	target, err := url.Parse(address)
-	if err != nil {
-		return fmt.Errorf("address of the other API server: %w", err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.targets = append(p.targets, target)
-	return nil
 }
 
 // Filter passes every event of every watch to f, which returns its verdict and must not
@@ -248,19 +235,11 @@ func (p *Proxy) carryOut(r *http.Request, body []byte) (answer, error) {
 func (p *Proxy) send(ctx context.Context, r *http.Request, body io.Reader) (*http.Response, error) {
 	outgoing := r.Clone(ctx)
 	outgoing.RequestURI, outgoing.Host = "", ""
-	target := p.next()
-	outgoing.URL.Scheme, outgoing.URL.Host = target.Scheme, target.Host
+	outgoing.URL.Scheme, outgoing.URL.Host = p.target.Scheme, p.target.Host
 	outgoing.Body = io.NopCloser(body)
 	outgoing.Header.Del("Accept-Encoding")
 	outgoing.Header.Set("Accept", asJSON(r.Header.Get("Accept")))
 	return p.client.Do(outgoing) //nolint:gosec // the address is that of the API server
-}
-
-func (p *Proxy) next() *url.URL {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turn++
-	return p.targets[p.turn%len(p.targets)]
 }
 
 // asJSON reduces the formats that a client accepts to JSON.

@@ -1,4 +1,4 @@
-package skew
+package ha
 
 import (
 	"context"
@@ -28,35 +28,31 @@ import (
 var former string
 
 const (
-	replicas = 2
-	apps     = 6
+	mixed = 6 // Applications
 	// patience is for the repair of a drift, in which the acting agent may be replaced.
-	patience = time.Minute
+	patience = 2 * time.Minute
 )
-
-// TestMain exists for the help of the flags, and for the summary of skipped tests.
-func TestMain(m *testing.M) { kit.Suite{Name: "skew"}.Main(m) }
 
 // In an upgrade and in a downgrade, with webhooks and agents of both versions at once, every drift is
 // reverted. Nothing else is written to an object, and Applications can be created and changed.
 func TestBothVersionsTogether(t *testing.T) {
 	kit.Long(t, "it builds the former version")
 	checkout := checkoutOf(t, strings.TrimSpace(former))
-	hub, err := kit.OpenPlane(t.Context(), cluster.Options{PretendKubelet: true})
+	plane, err := kit.StartPlane(t.Context(), cluster.Options{PretendKubelet: true})
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, hub.Stop()) })
-	installed, err := installation.InstallWith(t.Context(), hub.Cluster, installation.Options{Replicas: replicas, Agents: replicas, Source: checkout}, os.Stderr)
+	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
+	installed, err := installation.InstallWith(t.Context(), plane.Cluster, installation.Options{Replicas: agents, Agents: agents, Source: checkout}, os.Stderr)
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			kit.ShowLog(installed.Logs()...)
 		}
 	})
-	w := &world{hub: hub, namespace: hub.NewNamespaceOfApps(t, "skew")}
-	for range apps {
+	w := &mixture{hub: plane, namespace: plane.NewNamespaceOfApps(t, "skew")}
+	for range mixed {
 		w.create(t)
 	}
-	w.mark = hub.Mark(t)
+	w.mark = plane.Mark(t)
 	drifting, stop := context.WithCancel(t.Context())
 	var drifter sync.WaitGroup
 	drifter.Go(func() { w.drift(drifting) })
@@ -64,7 +60,7 @@ func TestBothVersionsTogether(t *testing.T) {
 		begin := w.drifts.Load()
 		kit.Must(t, installed.Use(t.Context(), to.source))
 		kit.Must(t, installed.Apply(t.Context()))
-		for index := range replicas {
+		for index := range agents {
 			kit.Must(t, installed.StopWebhook(index))
 			kit.Must(t, installed.StartWebhook(t.Context()))
 			kit.Must(t, installed.StopAgent(index))
@@ -79,8 +75,8 @@ func TestBothVersionsTogether(t *testing.T) {
 	w.check(t)
 }
 
-// world has the Applications, and what other clients did to their objects.
-type world struct {
+// mixture has the Applications, and what other clients did to their objects.
+type mixture struct {
 	hub       *kit.Plane
 	namespace string
 	names     []string
@@ -90,7 +86,7 @@ type world struct {
 	unhealed []error
 }
 
-const manifest = `
+const mixedManifest = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: NAME-settings}
@@ -105,28 +101,28 @@ spec:
 `
 
 // create creates an Application, and waits until it runs.
-func (w *world) create(t *testing.T) {
+func (w *mixture) create(t *testing.T) {
 	t.Helper()
 	name := fmt.Sprintf("app-%d", len(w.names))
-	w.hub.CreateApp(t, kit.Application(w.namespace, name, strings.ReplaceAll(manifest, "NAME", name)))
+	w.hub.CreateApp(t, kit.Application(w.namespace, name, strings.ReplaceAll(mixedManifest, "NAME", name)))
 	w.hub.App(w.namespace, name).MustBe(t, application.StateRunning)
 	w.names = append(w.names, name)
 }
 
 // change changes a value that is not observed elsewhere, by the manifest of the last Application.
-func (w *world) change(t *testing.T) {
+func (w *mixture) change(t *testing.T) {
 	t.Helper()
 	name := w.names[len(w.names)-1]
-	text := strings.ReplaceAll(strings.Replace(manifest, `size: "1"`, `size: "2"`, 1), "NAME", name)
+	text := strings.ReplaceAll(strings.Replace(mixedManifest, `size: "1"`, `size: "2"`, 1), "NAME", name)
 	w.hub.App(w.namespace, name).Patch(t, string(kit.JSON(t, map[string]any{"data": map[string]any{application.ManifestKey: text}})))
 	w.hub.EventuallyField(t, "2", kit.ConfigMaps, w.namespace, name+"-settings", "data", "size")
 }
 
 // drift changes observed fields of the first objects, one after another, until the context ends. It
 // waits until each change is reverted.
-func (w *world) drift(ctx context.Context) {
+func (w *mixture) drift(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
-		name := fmt.Sprintf("app-%d", n%apps)
+		name := fmt.Sprintf("app-%d", n%mixed)
 		for _, d := range []struct {
 			kind        schema.GroupVersionResource
 			name, patch string
@@ -152,7 +148,7 @@ func (w *world) drift(ctx context.Context) {
 }
 
 // check looks at all that the agents wrote to objects.
-func (w *world) check(t *testing.T) {
+func (w *mixture) check(t *testing.T) {
 	t.Helper()
 	repairs := map[string]int{}
 	for _, r := range w.mark.Requests(t, kit.In(w.namespace), kit.By(kit.LocalAgent), kit.Request.IsWork, kit.Request.IsAccepted) {
@@ -195,12 +191,12 @@ func checkoutOf(t *testing.T, commit string) string {
 	}
 	folder := t.TempDir()
 	archive := filepath.Join(folder, "former.tar")
-	run(t.Context(), t, strings.TrimSpace(string(root)), "git", "archive", "--output", archive, commit)
-	run(t.Context(), t, folder, "tar", "-xf", archive)
+	runIn(t.Context(), t, strings.TrimSpace(string(root)), "git", "archive", "--output", archive, commit)
+	runIn(t.Context(), t, folder, "tar", "-xf", archive)
 	return folder
 }
 
-func run(ctx context.Context, t *testing.T, folder, name string, arguments ...string) {
+func runIn(ctx context.Context, t *testing.T, folder, name string, arguments ...string) {
 	t.Helper()
 	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir = folder
