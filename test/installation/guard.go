@@ -61,6 +61,3 @@ func (i *Installation) AgentMetricsURLs() []string {
 	}
 	return urls
 }
-
-// GuardConnections is the number of connections that the API server has opened to the guards.
-func (i *Installation) GuardConnections() int64 { return i.guards.accepted.Load() }
