@@ -135,9 +135,9 @@ func ofPrograms() []group {
 // texts, caches and loops.
 func inner() []string {
 	return []string{
-		"internal/agent/guard.maxPlan", "internal/agent/guard.maxPlans", "internal/agent/target.maxAccounts", "internal/agent/hub.maxLately", "internal/agent/hub.maxReading", "internal/agent/hub.maxReadings", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/lens.mostLines", "internal/ui.leastSpan", "internal/ui.mostBytes", "internal/ui.mostIndex", "internal/ui.mostRepairs", "internal/ui.mostToggles", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
+		"internal/agent/guard.maxPlan", "internal/agent/guard.maxPlans", "internal/agent/target.maxAccounts", "internal/agent/hub.maxParsed", "internal/agent/hub.maxParsedBytes", "internal/cli.mostCompleted", "internal/cli.mostTrials", "internal/lens.mostLines", "internal/ui.leastSpan", "internal/ui.mostBytes", "internal/ui.mostIndex", "internal/ui.mostRepairs", "internal/ui.mostToggles", "internal/enrol.mostShown", "internal/fetch.maxHeaderBytes",
 		"internal/habitat.mostFields", "internal/hooks.maxAnswerHeader", "internal/hooks.maxConnections", "internal/hooks.maxConnectionsOfOne",
-		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/hooks.maxUnused", "internal/filter.maxAllowed", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
+		"internal/hooks.maxHeader", "internal/hooks.maxSources", "internal/hooks.maxUnused", "internal/webhook.maxAllowed", "internal/webhook/limit.maxBody", "internal/discovery.maxKinds",
 		"pkg/habitat.maxImage", "pkg/habitat.maxLabel", "pkg/habitat.maxPath", "pkg/habitat.maxShown", "pkg/habitat.maxSize",
 		"pkg/habitat.maxText", "pkg/habitat.maxVariable", "pkg/health.MaxMessage", "pkg/mutate.MaxSpecBytes", "pkg/mutate.maxStep",
 		"pkg/reconcile.leastCallPause", "pkg/reconcile.maxTries",
