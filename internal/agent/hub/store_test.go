@@ -342,17 +342,6 @@ func TestRecreatedApplication(t *testing.T) {
 	}
 }
 
-// Another UID is another Application, whatever the versions.
-func TestAnotherUID(t *testing.T) {
-	h := newHub(t)
-	h.mustRun(t, h.mustGet(t), application.StateRunning)
-	h.cached = h.stored(t)
-	h.cached.UID, h.cached.ResourceVersion = "2", "5"
-	if app := h.mustGet(t); app.UID != "2" {
-		t.Errorf("read: %+v", app)
-	}
-}
-
 // Another client changed the Application since it was read. The result of the former spec does
 // not overwrite it, whether or not the cache has the change.
 func TestUpdateOfAChangedApplication(t *testing.T) {
