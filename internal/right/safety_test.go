@@ -54,8 +54,7 @@ func hasEnded(a *agent) bool {
 	}
 }
 
-// Threat A43 of the security specification: an agent uses no clock but its own, and that one
-// only for durations. The holder's clock is wrong, and the candidate's is right.
+// An agent uses no clock but its own, and that one only for durations. The holder's clock is wrong, and the candidate's is right.
 func TestAWrongClockTakesNoLease(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour, 10 * year, -10 * year} {

@@ -166,9 +166,8 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// Threat A6 of the security specification: no write goes out as the agent. The client sends
-// every write as the account, and only reads as the agent. Its requests use the agent's
-// connection.
+// No write goes out as the agent. The client sends every write as the account, and only reads as
+// the agent. Its requests use the agent's connection.
 func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	o := newOffice(t)
 	client, err := newImpersonated(o.config, "demo", "krake-deployer")
