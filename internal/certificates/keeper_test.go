@@ -166,19 +166,6 @@ func TestRestartInEachPhase(t *testing.T) {
 	}
 }
 
-// The time during which no replica runs counts, too.
-func TestExpiredWhileDown(t *testing.T) {
-	w := newWorld(t)
-	former := w.started(1)[0]
-	leaf := former.leaf()
-	for _, away := range []time.Duration{100 * 24 * time.Hour, 6 * 365 * 24 * time.Hour} {
-		former.stop()
-		w.pass(away)
-		former = w.started(1)[0]
-		leaf = w.settle([]*replica{former}, leaf)
-	}
-}
-
 // The bundle is restored when another client removes it. The other fields of the configuration
 // are not touched.
 func TestTheBundleComesBack(t *testing.T) {

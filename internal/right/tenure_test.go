@@ -1,6 +1,8 @@
 package right
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,6 +195,42 @@ func TestWithoutElection(t *testing.T) {
 		sleep(time.Minute)
 		if third.stands() != "does not act" || third.Refusal() == "" {
 			t.Errorf("it %s, refused: %q", third.stands(), third.Refusal())
+		}
+	})
+}
+
+func TestGrace(t *testing.T) {
+	for _, test := range []struct{ duration, deadline, want time.Duration }{
+		{15 * time.Second, 10 * time.Second, 4 * time.Second},
+		{2 * time.Second, 1500 * time.Millisecond, 400 * time.Millisecond},
+	} {
+		got := New(Options{LeaseOptions: LeaseOptions{Duration: test.duration, RenewDeadline: test.deadline}, Target: link{}, Hub: link{}}).Grace()
+		if got != test.want {
+			t.Errorf("Grace with %s and %s is %s, want %s", test.duration, test.deadline, got, test.want)
+		}
+	}
+}
+
+// Wait ends with its context before the first right and after the last one.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hub.down()
+		a := w.start(t, ours)
+		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait before: %v, want the context's error", err)
+		}
+		w.hub.clear()
+		a.awaitActing(t, retryMost)
+
+		w.target.remove(targetLease)
+		a.awaitLoss(t)
+		brief, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait after: %v, want the context's error", err)
 		}
 	})
 }

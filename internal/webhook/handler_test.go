@@ -305,23 +305,6 @@ func decoded(t *testing.T, text []byte) any {
 	return value
 }
 
-// "data" is added as a whole if it is missing: the API server would answer a path below it
-// with a 500.
-func TestDifferenceWithoutData(t *testing.T) {
-	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
-	after := before.DeepCopy()
-	after.Data = map[string]string{"a": "1"}
-	after.BinaryData = map[string][]byte{"b": {1}}
-	response := difference(before, after)
-	check.Must(t, response.Complete(admission.Request{}))
-	for _, object := range []string{`{"metadata": {"name": "app"}}`, `{"metadata": {"name": "app"}, "data": null}`, `{"metadata": {"name": "app"}, "data": {}}`} {
-		want := map[string]any{
-			"metadata": map[string]any{"name": "app"}, "data": map[string]any{"a": "1"}, "binaryData": map[string]any{"b": "AQ=="},
-		}
-		check.Equal(t, object, any(want), decoded(t, patched(t, []byte(object), &response.AdmissionResponse)))
-	}
-}
-
 // The namespace is that of the request: at a creation, the object may omit it.
 func TestNamespaceOfTheRequest(t *testing.T) {
 	object := raw(t, `

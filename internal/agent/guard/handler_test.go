@@ -270,6 +270,11 @@ func TestWhatCannotBeJudgedPasses(t *testing.T) {
 			request.OldObject.Raw = nil
 			return request
 		}, unjudged},
+		{"a stored object that is no JSON", func(t *testing.T, w *world) admission.Request {
+			request := w.seven(t)
+			request.OldObject.Raw = []byte("{")
+			return request
+		}, unjudged},
 		{"an object that is no JSON", func(t *testing.T, w *world) admission.Request {
 			request := w.seven(t)
 			request.Object.Raw = []byte("{}{}")
