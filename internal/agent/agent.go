@@ -46,7 +46,6 @@ type replica struct {
 	hub, target connection.Connection
 	who         *right.TargetIdentity // the target
 	manager     manager.Manager
-	folding     *hub.Folding
 	known       *hub.Known
 	events      *telemetry.Recorders
 	changes     *changes
@@ -56,25 +55,20 @@ type replica struct {
 // newAgent makes an agent that knows the Applications and asks for the Leases, and nothing
 // else.
 func newAgent(ctx context.Context, options Options, configs Configs) (*replica, error) {
-	a := &replica{options: options, configs: configs, counts: telemetry.NewMetrics(), notifications: &notifications{}, folding: hub.NewFolding()}
+	a := &replica{options: options, configs: configs, counts: telemetry.NewMetrics(), notifications: &notifications{}}
 	a.ctx, a.stop = context.WithCancel(ctx)
 	var err error
 	if err = a.reach(); err != nil {
 		return nil, err
 	}
-	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, a.folding.Fold, configs.Logger); err != nil {
+	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, configs.Logger); err != nil {
 		return nil, err
 	}
 	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
 		return nil, err
 	}
-	memory := &telemetry.MemoryWatch{Needed: telemetry.MemoryNeeded, Logger: a.configs.Logger.WithName("memory")}
-	for _, run := range []manager.RunnableFunc{
-		every(thriftInterval, newThrift().look), every(telemetry.MemoryInterval, memory.Look), a.known.AwaitSync,
-	} {
-		if err = a.manager.Add(&everywhere{run}); err != nil {
-			return nil, err
-		}
+	if err = a.manager.Add(&everywhere{a.known.AwaitSync}); err != nil {
+		return nil, err
 	}
 	if a.events, err = telemetry.NewRecorders(a.hub.Config, a.target.Config, name); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (a *replica) connect() error {
 	if err != nil {
 		return err
 	}
-	store := hub.NewStore(telemetry.CountWrites(a.folding.Client(a.manager.GetClient()), a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
+	store := hub.NewStore(telemetry.CountWrites(a.manager.GetClient(), a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
 	applications, err := a.newHubResync(store)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds
 		return nil
 	}
 	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
-		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count, MemoryNeeded: telemetry.MemoryNeeded,
+		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count,
 		KindOf: func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
 	}))
 }
@@ -129,7 +129,7 @@ func (a *replica) countStates() map[application.State]int {
 func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, a.folding, store.RecordCached))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, store.RecordCached))).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(loop.turns.isWaiting), CacheSyncTimeout: math.MaxInt64,

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,9 +22,9 @@ import (
 )
 
 // newManager makes a manager on the hub. Its cache has the Applications of this cluster,
-// after the transform, and no other ConfigMap. It elects no leader: the Leases decide which
+// and no other ConfigMap. It elects no leader: the Leases decide which
 // replica acts.
-func newManager(ctx context.Context, options Options, hubConfig, targetConfig *rest.Config, transform toolscache.TransformFunc, logger logr.Logger) (manager.Manager, error) {
+func newManager(ctx context.Context, options Options, hubConfig, targetConfig *rest.Config, logger logr.Logger) (manager.Manager, error) {
 	selector, err := hub.SelectorOf(options.Cluster)
 	if err != nil {
 		return nil, err
@@ -44,7 +42,7 @@ func newManager(ctx context.Context, options Options, hubConfig, targetConfig *r
 		},
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: transform},
+				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: cache.TransformStripManagedFields()},
 			},
 			// A read of anything else is an error, and begins no watch.
 			ReaderFailOnMissingInformer: true,
@@ -131,19 +129,3 @@ type everywhere struct{ manager.RunnableFunc }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
-
-// every returns a runnable that calls a function in each interval, until the agent ends.
-func every(interval time.Duration, do func()) manager.RunnableFunc {
-	return func(ctx context.Context) error {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-				do()
-			}
-		}
-	}
-}

@@ -7,10 +7,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -504,42 +502,4 @@ func (w *world) setBundle(bundle []byte) {
 		return err
 	})
 	kit.Must(w, err)
-}
-
-// mute returns a connection whose watches of Secrets stay silent after a call of silence.
-func mute(connection *rest.Config) (muted *rest.Config, silence func()) {
-	muted = rest.CopyConfig(connection)
-	silent := make(chan struct{})
-	muted.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			if err == nil && request.URL.Query().Has("watch") && strings.HasSuffix(request.URL.Path, "/secrets") {
-				response.Body = &silenced{response.Body, request.Context(), silent}
-			}
-			return response, err
-		})
-	})
-	return muted, sync.OnceFunc(func() { close(silent) })
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
-
-// silenced is the body of a watch. Its events are lost.
-type silenced struct {
-	io.ReadCloser
-	ctx    context.Context
-	silent chan struct{}
-}
-
-func (s *silenced) Read(into []byte) (int, error) {
-	n, err := s.ReadCloser.Read(into)
-	select {
-	case <-s.silent:
-		<-s.ctx.Done()
-		return 0, s.ctx.Err()
-	default:
-		return n, err
-	}
 }

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,17 +121,14 @@ func TestLocate(t *testing.T) {
 		{"a built-in kind", nil, deployment, "deployments", false},
 		{"one that no namespace has", nil, manifest.ID{APIVersion: "v1", Kind: "Node", Name: "n"}, "nodes", false},
 		{"a group that is not there", nil, widget, "", true},
-		{"a kind that its group does not have", nil, manifest.ID{APIVersion: "apps/v1", Kind: "Widget", Name: "w"}, "", true},
 		{"a version that its group does not have", nil, manifest.ID{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "w"}, "", true},
 		{"a kind in whatever version", nil, manifest.ID{APIVersion: "apps/", Kind: "Deployment", Namespace: "demo", Name: "w"}, "deployments", false},
-		{"one that its group has in none", nil, manifest.ID{APIVersion: "apps/", Kind: "Widget", Name: "w"}, "", true},
 		{"in whatever version, of a group that does not answer now", silent,
 			manifest.ID{APIVersion: "example.com/", Kind: "Widget", Name: "w"}, "", false},
 		{"a group that does not answer now is not gone", silent, widget, "", false},
 		{"the others go on meanwhile", silent, deployment, "deployments", false},
 		{"an API server that does not answer says nothing", func(w *world) { w.failure = unavailable }, widget, "", false},
 		{"to whom discovery is forbidden, nothing is gone", func(w *world) { w.lists = nil }, widget, "", false},
-		{"to whom all groups but the core are forbidden, neither", func(w *world) { w.lists = w.lists[:1] }, widget, "", false},
 		{"to whom the core alone is forbidden, neither", func(w *world) { w.lists = w.lists[1:] }, widget, "", false},
 	}
 	for _, c := range cases {
@@ -295,14 +291,5 @@ func TestForget(t *testing.T) {
 	}
 	if len(w.changed) > int(settling/time.Second) {
 		t.Errorf("%d changes are kept", len(w.changed))
-	}
-}
-
-// The built-in groups have no definitions: no Application waits for their kinds.
-func TestBuiltInGroupsAreNotAwaited(t *testing.T) {
-	w := newWorld()
-	w.mustLocate(t, deployment)
-	if slices.Contains(w.asked[appName], "apps") {
-		t.Error("it is")
 	}
 }

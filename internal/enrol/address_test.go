@@ -48,22 +48,6 @@ func TestAddressOf(t *testing.T) {
 	}
 }
 
-func TestPort(t *testing.T) {
-	for server, want := range map[string]struct {
-		port  int
-		known bool
-	}{
-		"https://hub":            {0, true},
-		"https://hub:443":        {443, true},
-		"https://hub:6443":       {6443, true},
-		"https://[::1]:16443/k8": {16443, false},
-	} {
-		if port, known := (address{server: server}).port(); port != want.port || known != want.known {
-			t.Errorf("%s: %d, known: %t, want %v", server, port, known, want)
-		}
-	}
-}
-
 // The token is in a file of its own beside this one, wherever the folder is.
 func TestKubeconfig(t *testing.T) {
 	text, err := address{server: "https://hub", ca: []byte("authority")}.kubeconfig("east")

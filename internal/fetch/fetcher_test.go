@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -122,18 +121,6 @@ func TestNoFormOfAnAddressReachesTheVictim(t *testing.T) {
 	checkUnharmed(t, victims)
 }
 
-// The fetcher does not rely on the parser of the URL.
-func TestNoFormReachesTheVictimUnparsed(t *testing.T) {
-	w, victims := newPrey(t)
-	fetcher := w.fetcher(t)
-	for _, text := range forms(victims[0].port()) {
-		if _, err := fetchOne(t.Context(), fetcher, application.Source{URL: text}); !errors.Is(err, ErrRefused) {
-			t.Errorf("%s: want a refusal, got: %v", text, err)
-		}
-	}
-	checkUnharmed(t, victims)
-}
-
 // The connection does not rely on the list of hosts either. It gets the forms directly, and
 // the name server resolves them as libc does.
 func TestNoFormIsConnectedTo(t *testing.T) {
@@ -185,15 +172,12 @@ func TestRedirects(t *testing.T) {
 		{"to another scheme", "gopher://example.com/" + canary, "refused: only https:// is fetched"},
 		{"to a name that is not named", "https://evil.test/" + canary, "refused: evil.test is none of the hosts"},
 		{"to another port of the host", "https://example.com:" + prey.port() + "/" + canary, "refused: example.com:" + prey.port() + " is none of the hosts"},
-		{"with another scheme's form", "//evil.test/" + canary, "refused: evil.test is none of the hosts"},
 		{"to an address", "https://127.0.0.1:" + prey.port() + "/", "is none of the hosts"},
 		{"to an address in disguise", "https://2130706433:" + prey.port() + "/", "refused: the host is an IP address in an unusual spelling"},
 		{"to a named host at a private address", "https://private.example.com:" + prey.port() + "/", "refused: its address is loopback"},
 		{"with credentials", "https://user:" + canary + "@example.com/", "refused: a URL with a user name"},
-		{"to no URL", "https://exa mple.com/" + canary, "refused: it redirects to what is no URL"},
 		{"to nowhere", "", "refused: it redirects to what is no URL"},
 		{"to itself", "/a.yaml", "refused: it redirects more than 3 times"},
-		{"in a circle", "/circle/1", "refused: it redirects more than 3 times"},
 		{"in a chain that is too long", "/steps/3", "refused: it redirects more than 3 times"},
 		{"in a chain as long as allowed", "/steps/2", ""},
 		{"with a query and a fragment", "/steps/0?sig=" + canary + "#x", ""},
@@ -297,28 +281,18 @@ func TestHostsThatMisbehave(t *testing.T) {
 		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, slow},
 		{"slow headers", trickle(fine + "A: " + canary), slow},
 		{"a slow body", trickle(fine + "\r\n" + canary), slow},
-		{"a slow body in chunks", trickle(fine + "Transfer-Encoding: chunked\r\n\r\n100000\r\n" + canary), slow},
 		{"an endless body", write(fine+"\r\n", kilobyte), "refused: it has, with what it imports, more than 100000 bytes"},
 		{"endless chunks", write(fine+"Transfer-Encoding: chunked\r\n\r\n", "3e8\r\n"+kilobyte+"\r\n"), "more than 100000 bytes"},
 		{"more than allowed, as announced", write(fine+"Content-Length: 100001\r\n\r\n", ""), "more than 100000 bytes"},
 		{"a length that is no number", write(fine+"Content-Length: 9"+strings.Repeat("9", 30)+"\r\n\r\n", ""), notHTTP},
 		{"less than announced", write(fine+"Content-Length: 50000\r\n\r\n"+canary, ""), "the answer was cut off"},
-		{"chunks that end early", write(fine+"Transfer-Encoding: chunked\r\n\r\nff\r\n"+canary, ""), "the answer was cut off"},
-		{"a chunk whose length is no number", write(fine+"Transfer-Encoding: chunked\r\n\r\n"+canary+"\r\n", ""), notHTTP},
 		{"endless headers", write(fine, "A: "+canary+kilobyte+"\r\n"), notHTTP},
-		{"an endless header", write(fine+"A: ", canary+kilobyte), notHTTP},
-		{"endless trailers", write(fine+"Transfer-Encoding: chunked\r\n\r\n0\r\n", "A: "+canary+"\r\n"), notHTTP},
-		{"endless early answers", write("", "HTTP/1.1 103 Early Hints\r\nA: "+canary+"\r\n\r\n"), notHTTP},
 		{"another protocol", write("SSH-2.0-"+canary+"\r\n", ""), notHTTP},
-		{"an answer of HTTP/0.9", write(canary, ""), notHTTP},
-		{"a header without a colon", write(fine+canary+"\r\n\r\n", ""), notHTTP},
 		{"a status that is none", write("HTTP/1.1 "+canary+"\r\n\r\n", ""), notHTTP},
 		{"a status with words of its own", write("HTTP/1.1 403 "+canary+"\r\n\r\n", ""), "the host answers 403 Forbidden, and not 200"},
-		{"another protocol from now on", write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+canary+"\r\n\r\n", ""), "the host answers 101 Switching Protocols"},
 		{"nothing at all", write("", ""), "the answer was cut off"},
 		{"a compressed body", write(fine+"Content-Encoding: gzip\r\n\r\n"+bomb(t), ""), "refused: the host sends it compressed"},
 		{"a compressed one by another name", write(fine+"Content-Encoding: "+canary+"\r\n\r\n", ""), "refused: the host sends it compressed"},
-		{"twice compressed", write(fine+"Content-Encoding: identity\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ""), notHTTP},
 	}
 	for _, c := range tests {
 		t.Run(c.why, func(t *testing.T) {
@@ -353,39 +327,6 @@ func bomb(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return compressed.String()
-}
-
-// A body without a declared compression is counted and stored unchanged.
-func TestCompressedBytesStayCompressed(t *testing.T) {
-	compressed := bomb(t)
-	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, compressed) })
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	body, err := w.fetch(t, w.url("/a.yaml"))
-	runtime.ReadMemStats(&after)
-	if err != nil || string(body) != compressed {
-		t.Errorf("got %d bytes, want %d: %v", len(body), len(compressed), err)
-	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
-		t.Errorf("%d bytes were allocated for %d", used, len(compressed))
-	}
-}
-
-func TestLimitOfBytes(t *testing.T) {
-	for length, want := range map[int]string{99_999: "", 100_000: "", 100_001: "more than 100000 bytes"} {
-		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, strings.Repeat("a", length/2))
-			_ = http.NewResponseController(w).Flush() // so that no length is declared
-			fmt.Fprint(w, strings.Repeat("a", length-length/2))
-		})
-		w.options.MaxBytes = 100_000
-		body, err := w.fetch(t, w.url("/a.yaml"))
-		if want != "" {
-			checkError(t, err, want)
-		} else if err != nil || len(body) != length {
-			t.Errorf("%d: got %d bytes, %v", length, len(body), err)
-		}
-	}
 }
 
 func TestDigests(t *testing.T) {

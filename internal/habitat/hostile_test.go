@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,13 +51,11 @@ func (w *world) checkState(of string, want application.State) {
 func TestApplicationsAreBroughtBack(t *testing.T) {
 	for what, change := range map[string]func(cm *corev1.ConfigMap){
 		"labels":          func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"team": "blue"} },
-		"another name":    func(cm *corev1.ConfigMap) { cm.Labels[habitat.NameLabel] = "other" },
 		"what it is from": func(cm *corev1.ConfigMap) { delete(cm.Annotations, application.GeneratedFromAnnotation) },
 		"owners":          func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil },
 		"the manifest": func(cm *corev1.ConfigMap) {
 			cm.Data[application.ManifestKey] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"
 		},
-		"no YAML":           func(cm *corev1.ConfigMap) { cm.Data[application.ManifestKey] = "{" },
 		"the schema":        func(cm *corev1.ConfigMap) { delete(cm.Data, application.ObserverSchemaKey) },
 		"a template beside": func(cm *corev1.ConfigMap) { cm.Data[application.ToscaKey] = "a" },
 		"an archive beside": func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{application.CSARKey: {1}} },
@@ -172,10 +169,8 @@ func TestPeerFiles(t *testing.T) {
 		"that of a Pod":     {func(cm *corev1.ConfigMap) { cm.Data[peerFile] = other }, other, ""},
 		"several":           {func(cm *corev1.ConfigMap) { cm.Data[peerFile] = one + "\n" + other }, one, ""},
 		"a blank behind":    {func(cm *corev1.ConfigMap) { cm.Data[peerFile] = one + "\n" }, one, ""},
-		"no data":           {func(cm *corev1.ConfigMap) { cm.Data = nil }, one, ""},
 		"another key":       {func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"mine": "a"} }, one, ""},
 		"immutable":         {func(cm *corev1.ConfigMap) { cm.Data, cm.Immutable = nil, new(true) }, "", "immutable"},
-		"not immutable":     {func(cm *corev1.ConfigMap) { cm.Data, cm.Immutable = nil, new(false) }, one, ""},
 		"without marks":     {func(cm *corev1.ConfigMap) { cm.Data, cm.Annotations = nil, nil }, "", "peer-watch-file"},
 		"of another UID":    {func(cm *corev1.ConfigMap) { cm.Data = nil; cm.Annotations[application.OwnerUIDAnnotation] = "a" }, "", "peer-watch-file"},
 		"binary data":       {func(cm *corev1.ConfigMap) { cm.Data, cm.BinaryData = nil, map[string][]byte{peerFile: []byte("a")} }, "", "binaryData"},
@@ -215,53 +210,15 @@ func TestPeerFiles(t *testing.T) {
 	}
 }
 
-// The candidates among Pods in any state.
-func TestPeersAreCandidates(t *testing.T) {
-	for what, test := range map[string]struct {
-		pods   []*corev1.Pod
-		wanted string
-	}{
-		"an address of version 6": {[]*corev1.Pod{pod("a", "x", "2001:db8::1")}, "2001:db8::1"},
-		"two addresses": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) {
-			p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "2001:db8::1"}}
-		})}, "10.0.0.1"},
-		"no address":        {[]*corev1.Pod{pod("a", "x", "")}, ""},
-		"no start":          {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.StartTime = nil })}, "10.0.0.1"},
-		"it failed":         {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, ""},
-		"it has done":       {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, ""},
-		"without a label":   {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels = nil })}, ""},
-		"another label":     {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Labels[habitat.Label] = "True" })}, ""},
-		"another namespace": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) { p.Namespace = "elsewhere" })}, ""},
-		"the older one": {[]*corev1.Pod{pod("a", "x", "10.0.0.1", func(p *corev1.Pod) {
-			p.Status.StartTime.Time = p.Status.StartTime.Add(time.Second)
-		}), pod("b", "y", "10.0.0.2")}, "10.0.0.2"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			w := carried(t, "greeter", greeter)
-			for _, p := range test.pods {
-				w.have(p)
-			}
-			w.see()
-			w.must(w.choose())
-			if cm := must(t, &corev1.ConfigMap{}, w, peerFile); cm.Data[peerFile] != test.wanted {
-				t.Errorf("%q, want %q", cm.Data, test.wanted)
-			}
-		})
-	}
-}
-
 // For any Habitat, the status is small, valid and on one line. No controller fails or panics,
 // and each mistake is reported once.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
 	for what, text := range map[string]string{
-		"nothing":              `{}`,
-		"no object":            `{"spec": "a"}`,
-		"null":                 `{"customVersion": "v1beta2", "spec": null}`,
-		"a number as version":  `{"customVersion": 7}`,
-		"a list as version":    `{"customVersion": ["v1beta2"]}`,
-		"a long version":       `{"customVersion": "` + long + `"}`,
-		"lines in the version": `{"customVersion": "a\nb"}`,
+		"nothing":           `{}`,
+		"null":              `{"customVersion": "v1beta2", "spec": null}`,
+		"a list as version": `{"customVersion": ["v1beta2"]}`,
+		"a long version":    `{"customVersion": "` + long + `"}`,
 		"long everywhere": `{"customVersion": "v1beta2", "spec": {"v1beta2": {"image": "` + long + `", "count": "` + long + `", "` + long + `": 1,
 			"service": {"name": "` + long + `", "topology": "` + long + `"}}}}`,
 		"a thousand mistakes": `{"customVersion": "v1beta2", "spec": {"v1beta2": {"image": "a", "service": {"name": "a", "topology": "leader", "bind": [` +
@@ -331,21 +288,6 @@ func fits(t *testing.T, w *world, name string) {
 	}
 }
 
-// A Habitat may have the name of the peer file's Application, if a foreign definition admits
-// it. It then changes neither of the two.
-func TestNamedPeers(t *testing.T) {
-	w := carried(t, "greeter", greeter)
-	w.habitat("peers", greeter)
-	w.see()
-	before := must(t, &corev1.ConfigMap{}, w, peersApplication)
-	w.must(w.carry("peers"))
-	w.wrote("status Habitat peers")
-	w.checkAccepted("peers", reasonValidationFailed)
-	if after := must(t, &corev1.ConfigMap{}, w, peersApplication); after.ResourceVersion != before.ResourceVersion {
-		t.Error("it was written")
-	}
-}
-
 // The reports of refusals by the API server, and of what runs meanwhile.
 func TestRefusals(t *testing.T) {
 	w := carried(t, "greeter", greeter)
@@ -391,6 +333,30 @@ func ready(w *world, name string, drifts ...application.Drift) {
 		}
 		kit.Must(w.t, app.Record(cm))
 	})
+}
+
+// A Habitat repeats the agent's words about its Application, and about that of the peer file.
+func TestTellsWhatTheAgentTells(t *testing.T) {
+	const words = "the agent may not create it"
+	w := newWorld(t)
+	w.habitat("greeter", greeter)
+	w.see()
+	w.must(w.ring())
+	w.mustCarry("greeter")
+	for _, name := range []string{"habitat-greeter", peersApplication} {
+		edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) {
+			app, err := application.Read(cm)
+			kit.Must(t, err)
+			app.Status = application.Status{State: application.StateFailed, ObservedSpec: app.Spec.Digest(), Conditions: []metav1.Condition{
+				{Type: application.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Forbidden", Message: words},
+			}}
+			kit.Must(t, app.Record(cm))
+		})
+	}
+	w.mustCarry("greeter")
+	if c := w.condition(peerFileCondition, "greeter"); c.Message != "ConfigMap habitat-peers: "+words || w.statusOf("greeter").Message != words {
+		t.Errorf("%+v, and the status says %q", c, w.statusOf("greeter").Message)
+	}
 }
 
 // An edit of many fields, or of long paths, fits into status and Event.

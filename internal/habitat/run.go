@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/krake-observer/krake-observer/internal/events"
 	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
@@ -85,16 +84,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	broadcaster, err := events.NewBroadcaster(options.Config)
-	if err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	stop, err := events.Start(logr.NewContext(ctx, options.Logger.WithName("events")), broadcaster)
-	if err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	defer stop()
-	if err := add(ctx, mgr, recorder{broadcaster.NewRecorder(mgr.GetScheme(), Name)}, options); err != nil {
+	if err := add(ctx, mgr, recorder{mgr.GetEventRecorder(Name)}, options); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	err = mgr.Start(ctx)

@@ -1,6 +1,7 @@
 package habitat
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -284,6 +285,38 @@ func TestReplacedBehindTheCache(t *testing.T) {
 			t.Errorf("%v", cm)
 		}
 	}
+}
+
+// Nothing is written while the peer file, or its Application, is being deleted. Each Habitat
+// says what it waits for.
+func TestWaitsForPeersThatAreGoing(t *testing.T) {
+	for _, name := range []string{peersApplication, peerFile} {
+		w := carried(t, "greeter", greeter)
+		w.have(pod("greeter-0", "greeter", "10.0.0.1"))
+		edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/stays"} })
+		w.gone(&corev1.ConfigMap{}, name)
+		w.see()
+		w.must(w.ring())
+		w.must(w.choose())
+		w.wrote()
+		w.mustCarry("greeter")
+		if c := w.condition(peerFileCondition, "greeter"); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, name+" is being deleted") {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+// Without a Habitat, or its Application, no Pod is deleted.
+func TestDeletesNoPodsWithoutTheApplication(t *testing.T) {
+	w := carried(t, "crew", crew)
+	w.member("crew-0", "crew", "10.0.0.1", "older")
+	w.gone(&corev1.ConfigMap{}, "habitat-crew")
+	w.see()
+	w.must(w.replacePods("crew"))
+	w.gone(newHabitat(), "crew")
+	w.see()
+	w.must(w.replacePods("crew"))
+	w.wrote()
 }
 
 // A file that has changed since it was read is not written.

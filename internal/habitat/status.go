@@ -38,7 +38,7 @@ const (
 	peerFileCondition = "PeerFileReady"
 )
 
-// stateReconciling is the reference's name for the state of an Application that changes.
+// stateReconciling is Krake's name for the state of an Application that changes.
 // Agents do not write this state, because it passes.
 const stateReconciling application.State = "RECONCILING"
 

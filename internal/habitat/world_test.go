@@ -49,8 +49,6 @@ type world struct {
 	told []string
 	// refuse, if set, makes the API server answer a write of the process with an error.
 	refuse func(verb string, object client.Object) error
-	// audit, if set, gets each write of the process, with the object before and after it.
-	audit func(verb string, before, after client.Object)
 	// uids counts the UIDs that the API server has assigned.
 	uids int
 }
@@ -159,30 +157,11 @@ func (p process) write(verb string, object client.Object, do func() error) error
 			return err
 		}
 	}
-	before := p.w.stands(object)
 	err := do()
 	if err == nil {
 		p.w.writes = append(p.w.writes, name)
-		if p.w.audit != nil {
-			p.w.audit(verb, before, p.w.stands(object))
-		}
 	}
 	return err
-}
-
-// stands returns the present object, or nil.
-func (w *world) stands(object client.Object) client.Object {
-	w.t.Helper()
-	found, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		w.t.Fatal("no object")
-	}
-	err := w.server.Get(w.t.Context(), client.ObjectKeyFromObject(object), found)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	kit.Must(w.t, err)
-	return found
 }
 
 func (w *world) kindOf(object client.Object) string {

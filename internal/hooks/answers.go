@@ -133,7 +133,7 @@ func panicked() *answer {
 		because(errors.New("a panic"))
 }
 
-// acted has the same fields of the Application as the reference's answer.
+// acted has the same fields of the Application as the answer of Krake's API.
 type acted struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`

@@ -23,8 +23,8 @@ const (
 	maxAnswerHeader = 16 << 10
 )
 
-// Caller asks Services of Applications to shut down, by plain HTTP, as the reference
-// does. It sends no secret, and ignores the body of an answer.
+// Caller asks Services of Applications to shut down, by plain HTTP, as Krake does. It sends no
+// secret, and ignores the body of an answer.
 type Caller struct {
 	client *http.Client
 }

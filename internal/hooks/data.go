@@ -23,7 +23,7 @@ const (
 	clientValidity = year
 )
 
-// tokens are URL-safe and without padding, like those of the reference. Each token has
+// tokens are URL-safe and without padding, like those of Krake. Each token has
 // only one valid form.
 var tokens = base64.RawURLEncoding.Strict()
 

@@ -322,7 +322,7 @@ func (a *applications) put(app *application.Application) {
 	a.known[app.NamespacedName] = app
 }
 
-// actions acts as the specification requires, and records the calls.
+// actions answers as the agent does, and records the calls.
 type actions struct {
 	mu    sync.Mutex
 	asked []string

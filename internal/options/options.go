@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/krake-observer/krake-observer/internal/filter"
 )
 
 // Connection says how to reach a cluster.
@@ -103,6 +102,6 @@ func (m *Metrics) Server() server.Options {
 	return server.Options{
 		BindAddress:    m.Address,
 		SecureServing:  true,
-		FilterProvider: filter.ByAPIServer,
+		FilterProvider: filters.WithAuthenticationAndAuthorization,
 	}
 }

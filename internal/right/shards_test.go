@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -145,41 +144,6 @@ func TestDeletedLeaseOfAShard(t *testing.T) {
 			checkAll(t, agents, 3)
 		})
 	}
-}
-
-// The Leases say by how many the Applications are divided, as long as they are. An agent that never was divided has one
-// Lease, without a mark.
-func TestMarksOfShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		checkMarks := func(want ...string) {
-			t.Helper()
-			var found []string
-			for _, l := range w.target.byKey {
-				found = append(found, fmt.Sprintf("%s %s/%s", l.Name, l.Annotations[application.ShardsAnnotation], l.Annotations[application.ShardsBeforeAnnotation]))
-			}
-			if slices.Sort(found); !slices.Equal(found, want) {
-				t.Errorf("the Leases are %q, want %q", found, want)
-			}
-		}
-		one := w.start(t, "one")
-		one.awaitActing(t, 0)
-		sleep(time.Minute)
-		checkMarks(targetLease + " /")
-		if err := one.end(); err != nil {
-			t.Error(err)
-		}
-
-		t.Log("Three do not wait for one: it has ended.")
-		for name, a := range w.startAll(t, "three", 3, 3) {
-			sleep(DefaultDuration + 2*DefaultRetryPeriod) // the first time only: a missing Lease may have been deleted
-			if a.Target() != nil {
-				t.Errorf("%s %s", name, a.stands())
-			}
-			defer a.stop()
-		}
-		checkMarks(targetLease+" 3/", targetLease+".shard-1 3/", targetLease+".shard-2 3/")
-	})
 }
 
 // The number of shards changes as in a rolling update: the new replicas come first, then the old ones go, one after the

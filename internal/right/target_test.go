@@ -113,25 +113,6 @@ func TestUnreachableTarget(t *testing.T) {
 	}
 }
 
-// A short outage of the target has no effect.
-func TestBriefOutageOfTheTarget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		a := w.start(t, ours)
-		a.awaitActing(t, 0)
-		for range 20 {
-			w.target.down()
-			sleep(DefaultRenewDeadline - DefaultRetryPeriod)
-			w.target.clear()
-			sleep(DefaultRetryPeriod)
-			if a.stands() != "acts" {
-				t.Fatalf("it %s", a.stands())
-			}
-		}
-		a.checkTold(t, "Acting")
-	})
-}
-
 // A renewal whose answer is lost took effect: the next one builds upon it.
 func TestLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -202,9 +202,7 @@ func TestWithoutElection(t *testing.T) {
 func TestGrace(t *testing.T) {
 	for _, test := range []struct{ duration, deadline, want time.Duration }{
 		{15 * time.Second, 10 * time.Second, 4 * time.Second},
-		{time.Minute, 10 * time.Second, 4 * time.Second},
 		{2 * time.Second, 1500 * time.Millisecond, 400 * time.Millisecond},
-		{0, 0, 4 * time.Second},
 	} {
 		got := New(Options{LeaseOptions: LeaseOptions{Duration: test.duration, RenewDeadline: test.deadline}, Target: link{}, Hub: link{}}).Grace()
 		if got != test.want {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
-	"github.com/krake-observer/krake-observer/internal/filter"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -82,7 +81,7 @@ func (a *authority) denied(ctx context.Context, user authenticationv1.UserInfo, 
 }
 
 func (a *authority) review(ctx context.Context, user authenticationv1.UserInfo, asked grant) (bool, error) {
-	spec := filter.ReviewOf(user)
+	spec := specOf(user)
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
 		Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
 	}
@@ -98,4 +97,13 @@ func (a *authority) review(ctx context.Context, user authenticationv1.UserInfo, 
 	reviews.WithLabelValues("allowed").Inc()
 	a.allowed.Add(asked, struct{}{}, allowedFor)
 	return true, nil
+}
+
+// specOf returns a review of the rights of a user. The caller adds the right.
+func specOf(user authenticationv1.UserInfo) authorizationv1.SubjectAccessReviewSpec {
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	return authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra}
 }

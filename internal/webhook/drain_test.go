@@ -48,12 +48,3 @@ func TestDrain(t *testing.T) {
 		t.Errorf("it stopped after %s: %v", time.Since(told), err)
 	}
 }
-
-// A server that fails ends without waiting.
-func TestDrainOfWhatFails(t *testing.T) {
-	d := &drain{}
-	begin := time.Now()
-	if err := d.serve(t.Context(), func(context.Context) error { return http.ErrServerClosed }); err == nil || time.Since(begin) >= drainTime {
-		t.Errorf("after %s: %v", time.Since(begin), err)
-	}
-}

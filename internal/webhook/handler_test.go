@@ -254,10 +254,6 @@ metadata:
 		},
 		{name: "an update that changes nothing is not answered with a change", object: published, stored: published},
 		{
-			name:   "nor is one that sets what is not ours",
-			object: strings.Replace(published, "labels: {", "labels: {team: x, ", 1), stored: published,
-		},
-		{
 			name: "an update by a client that does not know of status keeps it, as kubectl replace does",
 			object: `
 apiVersion: v1
@@ -278,30 +274,6 @@ data: {spec.manifest: '` + manifestOne + `'}
 			object: strings.Replace(published, manifestOne, manifestTwo, 1), stored: published,
 			operations: []string{"replace /data/status.last_applied_manifest"},
 			want:       strings.Replace(strings.Replace(published, manifestOne, manifestTwo, 1), appliedOne, appliedTwo, 1),
-		},
-		{
-			name: "a ConfigMap becomes an Application", object: `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: app, namespace: demo, annotations: {krake.dev/application: v1}}
-data: {spec.manifest: '` + manifestOne + `'}
-`,
-			stored: `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: app, namespace: demo}
-data: {spec.manifest: '` + manifestOne + `'}
-`,
-			operations: []string{"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", "add /metadata/labels"},
-			want: `
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: app
-  namespace: demo
-  annotations: {krake.dev/application: v1}
-  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
-` + computed,
 		},
 		{
 			name: "an Application that is being deleted is left to its agent",
@@ -331,23 +303,6 @@ func decoded(t *testing.T, text []byte) any {
 	var value any
 	check.Must(t, json.Unmarshal(text, &value))
 	return value
-}
-
-// "data" is added as a whole if it is missing: the API server would answer a path below it
-// with a 500.
-func TestDifferenceWithoutData(t *testing.T) {
-	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
-	after := before.DeepCopy()
-	after.Data = map[string]string{"a": "1"}
-	after.BinaryData = map[string][]byte{"b": {1}}
-	response := difference(before, after)
-	check.Must(t, response.Complete(admission.Request{}))
-	for _, object := range []string{`{"metadata": {"name": "app"}}`, `{"metadata": {"name": "app"}, "data": null}`, `{"metadata": {"name": "app"}, "data": {}}`} {
-		want := map[string]any{
-			"metadata": map[string]any{"name": "app"}, "data": map[string]any{"a": "1"}, "binaryData": map[string]any{"b": "AQ=="},
-		}
-		check.Equal(t, object, any(want), decoded(t, patched(t, []byte(object), &response.AdmissionResponse)))
-	}
 }
 
 // The namespace is that of the request: at a creation, the object may omit it.
@@ -473,9 +428,7 @@ func TestGarbage(t *testing.T) {
 		object, stored []byte
 	}{
 		{"nothing", []byte(`null`), nil},
-		{"a list", []byte(`[]`), nil},
 		{"a text", []byte(`"x"`), nil},
-		{"another type of data", []byte(`{"data": 1}`), nil},
 		{"another type of metadata", []byte(`{"metadata": {"labels": ["a"]}}`), nil},
 		{"a time that is none", []byte(`{"metadata": {"deletionTimestamp": "yesterday"}}`), nil},
 		{"a stored object of another type", good, []byte(`[]`)},

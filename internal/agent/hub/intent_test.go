@@ -36,7 +36,7 @@ func TestIntentChanged(t *testing.T) {
 			before.UID = "1"
 			after := before.DeepCopy()
 			c.change(after)
-			if got := IntentChanged("local", NewFolding(), func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := IntentChanged("local", func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

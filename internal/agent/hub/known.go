@@ -86,7 +86,7 @@ func SelectorOf(cluster string) (labels.Selector, error) {
 // IntentChanged leaves out events that the agent of this cluster need not act on: writes
 // of webhook and agents, and its own among them. It calls updated with the ConfigMap of
 // each update.
-func IntentChanged(cluster string, folding *Folding, updated func(*corev1.ConfigMap)) predicate.Predicate {
+func IntentChanged(cluster string, updated func(*corev1.ConfigMap)) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.ConfigMap)
 		after, okAfter := e.ObjectNew.(*corev1.ConfigMap)
@@ -96,8 +96,6 @@ func IntentChanged(cluster string, folding *Folding, updated func(*corev1.Config
 		if !ok || !okAfter {
 			return true
 		}
-		before, err := folding.Unfold(before)
-		after, errAfter := folding.Unfold(after)
-		return err != nil || errAfter != nil || !application.SameFor(before, after, cluster)
+		return !application.SameFor(before, after, cluster)
 	}}
 }

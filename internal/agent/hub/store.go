@@ -14,15 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
-// hubPatience limits a write to the hub, so that a hub that does not answer delays no repair
-// for longer.
-const hubPatience = 3 * time.Second
+const (
+	// hubPatience limits a write to the hub, so that a hub that does not answer delays no repair
+	// for longer.
+	hubPatience = 3 * time.Second
+	// maxParsed is how many parsed Applications are cached, and maxParsedBytes how large the
+	// ConfigMap of each may be.
+	maxParsed, maxParsedBytes = 64, 64 << 10
+)
 
 // Store keeps Applications in the ConfigMaps of the hub, as the agent of a cluster sees
 // them. It reads from the cache, but never a version older than its own writes. It
@@ -31,7 +37,8 @@ type Store struct {
 	client       client.Client
 	fieldManager string
 	cluster      string
-	readings     readings
+	// parsed are the Applications that were read last, by their version.
+	parsed *lru.Cache
 	// may returns nil, or why writes are forbidden now.
 	may func() error
 
@@ -47,7 +54,7 @@ type Store struct {
 // NewStore makes the store of a cluster. It writes only while may returns nil.
 func NewStore(client client.Client, fieldManager, cluster string, may func() error) *Store {
 	return &Store{
-		client: client, fieldManager: fieldManager, cluster: cluster, may: may, readings: newReadings(cluster),
+		client: client, fieldManager: fieldManager, cluster: cluster, may: may, parsed: lru.New(maxParsed),
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
 		gone: map[types.NamespacedName]types.UID{},
 	}
@@ -65,11 +72,31 @@ func (s *Store) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 	if !application.IsApplication(cm) {
 		return nil, nil
 	}
-	app, err := s.readings.of(cm)
+	app, err := s.parse(cm)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s: %w", name, err)
 	}
 	return app, nil
+}
+
+// version identifies the content of a ConfigMap.
+type version struct {
+	uid     types.UID
+	version string
+}
+
+// parse returns the Application of a ConfigMap. The caller may change it. When one object drifts,
+// others of its Application often do, and each repair waits for parse.
+func (s *Store) parse(cm *corev1.ConfigMap) (*application.Application, error) {
+	key := version{cm.UID, cm.ResourceVersion}
+	if found, ok := s.parsed.Get(key); ok {
+		return found.(*application.Application).Clone(), nil
+	}
+	app, err := application.ReadFor(cm, s.cluster)
+	if err == nil && cm.Size() <= maxParsedBytes {
+		s.parsed.Add(key, app.Clone())
+	}
+	return app, err
 }
 
 // Update writes what changed of an Application: a merge patch with the keys that changed,
@@ -225,7 +252,7 @@ func (s *Store) newest(ctx context.Context, name types.NamespacedName) (*corev1.
 	written := s.written[name]
 	s.mu.Unlock()
 	cached := &corev1.ConfigMap{}
-	err := s.client.Get(ctx, name, cached)
+	err := s.client.Get(ctx, name, cached, client.UnsafeDisableDeepCopy)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if since := s.written[name]; since != nil {

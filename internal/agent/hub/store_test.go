@@ -145,6 +145,19 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// What a reader changes of an Application is not what the next one reads.
+func TestAReadApplicationBelongsToItsReader(t *testing.T) {
+	h := newHub(t)
+	h.mustRun(t, h.mustGet(t), application.StateRunning)
+	for range 3 {
+		app := h.mustGet(t)
+		if app.Status.State != application.StateRunning || len(app.Inventory) > 0 {
+			t.Fatalf("read: %+v", app)
+		}
+		app.Status.State, app.Inventory = application.StateFailed, []manifest.ID{{Kind: "Service"}}
+	}
+}
+
 // A patch contains only changed fields of the agent. All other fields belong to others, and
 // have versions of their own.
 func TestPatchHasAgentKeysOnly(t *testing.T) {
@@ -325,17 +338,6 @@ func TestRecreatedApplication(t *testing.T) {
 	delete(another.Data, application.StatusKey)
 	h.cached = another
 	if app := h.mustGet(t); app.UID != "2" || app.Status.State != "" {
-		t.Errorf("read: %+v", app)
-	}
-}
-
-// Another UID is another Application, whatever the versions.
-func TestAnotherUID(t *testing.T) {
-	h := newHub(t)
-	h.mustRun(t, h.mustGet(t), application.StateRunning)
-	h.cached = h.stored(t)
-	h.cached.UID, h.cached.ResourceVersion = "2", "5"
-	if app := h.mustGet(t); app.UID != "2" {
 		t.Errorf("read: %+v", app)
 	}
 }

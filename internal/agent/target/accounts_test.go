@@ -150,13 +150,10 @@ func TestUserOf(t *testing.T) {
 		{"nobody would be the agent", "", "", ""},
 		{"no namespace", "", "a", ""},
 		{"no name", "demo", "", ""},
-		{"white space", "demo", " ", ""},
 		{"a name that goes on in another namespace", "demo", "a:b", ""},
 		{"a namespace that has a name in it", "demo:a", "b", ""},
-		{"a path", "demo", "a/b", ""},
 		{"a line of its own, and so a header", "demo", "a\r\nImpersonate-Group: system:masters", ""},
 		{"what would be escaped", "demo", "é", ""},
-		{"capitals", "Demo", "a", ""},
 		{"longer than any name", "demo", strings.Repeat("a", 254), ""},
 		{"accounts of Kubernetes", "kube-system", "krake-deployer", ""},
 		{"the agents, which the policies know by their group", "krake-agents", "krake-deployer", ""},
@@ -169,9 +166,8 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// Threat A6 of the security specification: no write goes out as the agent. The client sends
-// every write as the account, and only reads as the agent. Its requests use the agent's
-// connection.
+// No write goes out as the agent. The client sends every write as the account, and only reads as
+// the agent. Its requests use the agent's connection.
 func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 	o := newOffice(t)
 	client, err := newImpersonated(o.config, "demo", "krake-deployer")

@@ -17,8 +17,6 @@ type Gauges struct {
 	Contended    func() int
 	// Waiting counts the Applications that wait for a turn.
 	Waiting func() int
-	// MemoryNeeded is a part of the memory limit, 0 if there is none.
-	MemoryNeeded func() float64
 	// KindOf returns the label of a resource.
 	KindOf func(schema.GroupVersionResource) string
 }
@@ -30,8 +28,6 @@ var (
 		"Watched objects, by kind; none if another replica acts.", []string{"kind"}, nil)
 	observedBytes = prometheus.NewDesc("krake_observed_bytes",
 		"Estimated memory for the watched objects.", nil, nil)
-	memoryNeeded = prometheus.NewDesc("krake_memory_needed_ratio",
-		"The part of the memory limit (GOMEMLIMIT) that the process needs.", nil, nil)
 	contendedObjects = prometheus.NewDesc("krake_contended_objects",
 		"Objects whose observed fields another client changes again and again.", nil, nil)
 	waitingApplications = prometheus.NewDesc("krake_waiting_applications",
@@ -40,7 +36,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *Gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, memoryNeeded, contendedObjects, waitingApplications} {
+	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, contendedObjects, waitingApplications} {
 		descriptions <- description
 	}
 }
@@ -62,9 +58,6 @@ func (g *Gauges) Collect(found chan<- prometheus.Metric) {
 		gauge(observedObjects, float64(count), kind)
 	}
 	gauge(observedBytes, float64(bytes))
-	if needed := g.MemoryNeeded(); needed > 0 {
-		gauge(memoryNeeded, needed)
-	}
 	gauge(contendedObjects, float64(g.Contended()))
 	gauge(waitingApplications, float64(g.Waiting()))
 }

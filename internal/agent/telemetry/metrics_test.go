@@ -51,7 +51,6 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 		},
 		func() int { return 4 },
 		func() int { return 5 },
-		func() float64 { return 0.5 },
 		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
 	}
 	kit.Must(t, registry.Register(gauges))
@@ -139,9 +138,6 @@ krake_drifts_total{kind="Service",outcome="stalled"} 2
 # HELP krake_events_dropped_total Events of drifts that were not written, because of the limits: one per second for an Application, and five for all.
 # TYPE krake_events_dropped_total counter
 krake_events_dropped_total 0
-# HELP krake_memory_needed_ratio The part of the memory limit (GOMEMLIMIT) that the process needs.
-# TYPE krake_memory_needed_ratio gauge
-krake_memory_needed_ratio 0.5
 # HELP krake_observed_bytes Estimated memory for the watched objects.
 # TYPE krake_observed_bytes gauge
 krake_observed_bytes 1040
@@ -173,7 +169,7 @@ func TestMetricsLint(t *testing.T) {
 	counts.countOutcome(status.Outcome{Action: status.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
 	kit.Must(t, err)
-	if len(families) != 11 {
+	if len(families) != 10 {
 		t.Errorf("%d metrics", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()

@@ -4,10 +4,9 @@ import (
 	"context"
 
 	"k8s.io/client-go/kubernetes/scheme"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-
-	persistent "github.com/krake-observer/krake-observer/internal/events"
 )
 
 // Recorders write Events to hub and target. They never block a caller, so a server that does
@@ -34,15 +33,30 @@ func NewRecorders(hub, target *rest.Config, source string) (*Recorders, error) {
 }
 
 func (r *Recorders) add(config *rest.Config) (events.EventRecorder, error) {
-	broadcaster, err := persistent.NewBroadcaster(config)
+	client, err := eventsclient.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
 	r.broadcasters = append(r.broadcasters, broadcaster)
 	return broadcaster.NewRecorder(scheme.Scheme, r.source), nil
 }
 
-// Start begins to write. stop ends it, when no Event follows any more.
+// Start begins to write, with the logger of the context. The end of the context does not stop
+// it. stop does, and waits for no Event.
 func (r *Recorders) Start(ctx context.Context) (stop func(), err error) {
-	return persistent.Start(ctx, r.broadcasters...)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop = func() {
+		for _, broadcaster := range r.broadcasters {
+			broadcaster.Shutdown()
+		}
+		cancel()
+	}
+	for _, broadcaster := range r.broadcasters {
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			stop()
+			return nil, err
+		}
+	}
+	return stop, nil
 }
