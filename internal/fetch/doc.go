@@ -10,7 +10,7 @@
 //	https://example.com/web.yaml           another host
 //	https://example.org:8443/web.yaml      another port: name example.org:8443 for it
 //	https://a.b.example.net/web.yaml       * is one label, as in certificates
-//	http://example.org/web.yaml            anyone on the way could change it
+//	http://example.org/web.yaml            a proxy on the way could change it
 //	https://example.org/web.yaml           if example.org is 169.254.169.254 today
 //
 // The address is checked when the connection is made, so that a name server gains nothing by answering differently the

@@ -3,7 +3,7 @@
 //
 //	types := apitypes.BuiltIn()
 //	refined := types.Refine(observed, desired)
-//	refined.Compare(desired, live) // "cpu: 0.5" and "cpu: 500m" are equal, a sidecar moves nobody
+//	refined.Compare(desired, live) // "cpu: 0.5" and "cpu: 500m" are equal, a sidecar moves no container
 //
 // The keys of built-in types come from client-go, those of others from the OpenAPI documents of a
 // cluster, see [FromOpenAPI]. The written form of a built-in type is the result of a round trip
