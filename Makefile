@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test verify compat proofs fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
+.PHONY: pictures demo test verify mutation compat proofs fuzz faults lint cluster build images install.yaml chart reference e2e release bench recording
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -26,7 +26,7 @@ verify: cluster fuzz
 	go -C test/gitops test -timeout 10m -count=1 ./...
 	go -C test/ui vet ./...
 	go -C test/ui test -timeout 10m -count=1 ./...
-	go run ./test/mutants --sample 12
+	go run ./test/mutants --sample 12 --results bin/mutants.md
 	KRAKE_FAULTS_TABLE=$(CURDIR)/bin/faults.md go run ./test/gate verify --results bin/verify.tsv --show bin/faults.md
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
@@ -41,6 +41,15 @@ fuzz:
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/lens
 	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
 	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),5000x) -fuzzminimizetime 10x ./internal/agent/guard
+
+# For breadth, outside the gate: gremlins changes each condition and each operator of these packages, one at a time,
+# and lists the changes that no test notices. It takes hours: make mutation PACKAGES=./pkg/application takes minutes.
+mutation: export GOFLAGS = -short
+mutation: cluster
+	go -C tools/mutation build -o ../../bin/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	for package in $(or $(PACKAGES),./pkg/schema ./pkg/mutate ./pkg/observer ./pkg/application); do \
+		bin/gremlins unleash $$package --workers 1 --timeout-coefficient 20 --output bin/mutation-$$(basename $$package).json || exit 1; \
+	done
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
 # KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.

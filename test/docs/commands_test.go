@@ -61,7 +61,6 @@ var table = []entry{
 	{command: "make faults", reason: "it takes hours; .ci/run has the same tests with a sample of the points"},
 	{command: "make faults ROUNDS=4", reason: "it takes hours; .ci/run has the same tests with a sample of the points"},
 	{command: "go run ./test/faults/table bin/faults", by: "Makefile: go run ./test/faults/table bin/faults"},
-	{command: "go run ./test/mutants --faults", test: "test/mutants.TestTheListsFitTheCode", reason: "it takes an hour: the test looks whether the bugs can be planted"},
 	{command: "helm template shop ./chart *", by: "test/journeys/from-manifests.txtar: exec kubectl krake create shop -f - --skip-unsupported", reason: "it takes Helm: the journey has its output"},
 	{command: "make chart *", test: "manifests/render.TestChart", by: "Makefile: go run ./manifests/render --chart bin/chart"},
 	{command: "helm install krake bin/chart --set overlay=default", by: "images/chart_test.go: func TestChartIsItsOverlays", reason: "it takes Helm: the module images renders the chart by Helm's engine"},

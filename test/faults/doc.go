@@ -24,7 +24,7 @@
 //	KRAKE_FAULTS_ONLY='crash points, shrink: killed before, at call 7' go test -run TestKilledAgentLeavesNothingOver ./test/faults
 //	KRAKE_FAULTS_ONLY='crash points' go test -run TestKilledAgentLeavesNothingOver ./test/faults
 //
-// Such a run ends with the first violation. The bugs in test/mutants/faults.yaml show what the sweeps catch.
+// Such a run ends with the first violation.
 //
 // A killed agent starts again without a Lease: another test covers the wait for a Lease.
 package faults
