@@ -58,68 +58,36 @@ func (b bug) folder() string {
 	return folder
 }
 
-// source is a file of a package.
-type source struct {
-	path string
-	text []byte
-	set  *token.FileSet
-	file *ast.File
-}
-
-// at returns the text of a node, empty for no node.
-func (s source) at(from, to token.Pos) string {
-	if !from.IsValid() {
-		return ""
-	}
-	return string(s.text[s.set.Position(from).Offset:s.set.Position(to).Offset])
-}
-
 // plant returns the file of the function, and its text with the bug.
 func (b bug) plant(root string) (path, text string, err error) {
-	in, function, err := b.function(root)
-	if err != nil {
-		return "", "", err
-	}
-	planted, err := b.replace(in, function)
-	if err == nil && len(planted) != 1 {
-		err = fmt.Errorf("%s: %s has the pattern %d times, and not once", b.Name, b.In, len(planted))
-	}
-	if err != nil {
-		return "", "", err
-	}
-	if planted[0] == string(in.text) {
-		return "", "", fmt.Errorf("%s: it changes nothing", b.Name)
-	}
-	return in.path, planted[0], nil
-}
-
-// function finds the function in the files of the package.
-func (b bug) function(root string) (source, *ast.FuncDecl, error) {
 	files, err := filepath.Glob(filepath.Join(root, b.folder(), "*.go"))
 	if err != nil {
-		return source{}, nil, err
+		return "", "", err
 	}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		in := source{path: path, set: token.NewFileSet()}
-		if in.text, err = os.ReadFile(path); err == nil {
-			in.file, err = parser.ParseFile(in.set, path, in.text, parser.SkipObjectResolution)
-		}
+		original, err := os.ReadFile(path)
 		if err != nil {
-			return source{}, nil, fmt.Errorf("%s: %w", b.Name, err)
+			return "", "", err
 		}
-		for _, declaration := range in.file.Decls {
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, original, parser.SkipObjectResolution)
+		if err != nil {
+			return "", "", err
+		}
+		for _, declaration := range file.Decls {
 			if function, ok := declaration.(*ast.FuncDecl); ok && b.folder()+"."+nameOf(function) == b.In {
-				return in, function, nil
+				text, err = b.replace(source{string(original), set.File(file.FileStart)}, function)
+				return path, text, err
 			}
 		}
 	}
-	return source{}, nil, fmt.Errorf("%s: there is no function %s", b.Name, b.In)
+	return "", "", fmt.Errorf("%s: there is no function %s", b.Name, b.In)
 }
 
-// nameOf returns the name of a function as a stack trace has it: method is (*Type).method or Type.method.
+// nameOf returns the name of a function as a stack trace has it: a method is (*Type).method or Type.method.
 func nameOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return function.Name.Name
@@ -131,44 +99,59 @@ func nameOf(function *ast.FuncDecl) string {
 	return receiver + "." + function.Name.Name
 }
 
+// source is the text of a file, with its positions.
+type source struct {
+	text string
+	file *token.File
+}
+
+// of returns the text of a node, empty for no node.
+func (s source) of(n ast.Node) string {
+	if n == nil || gogrep.IsEmptyNodeSlice(n) {
+		return ""
+	}
+	return s.text[s.file.Offset(n.Pos()):s.file.Offset(n.End())]
+}
+
 var metavariable = regexp.MustCompile(`\$(\$|[a-zA-Z_]\w*)`)
 
-// replace returns the text of the file with each match of the pattern replaced.
-func (b bug) replace(in source, function *ast.FuncDecl) (planted []string, err error) {
-	pattern, variables, err := gogrep.Compile(gogrep.CompileConfig{Fset: token.NewFileSet(), Src: strings.TrimSpace(b.Find), Strict: true})
+// replace returns the text of the file with the one match of the pattern replaced.
+func (b bug) replace(in source, function *ast.FuncDecl) (string, error) {
+	pattern, info, err := gogrep.Compile(gogrep.CompileConfig{Fset: token.NewFileSet(), Src: b.Find, Strict: true})
 	if err != nil {
-		return nil, fmt.Errorf("%s: the pattern: %w", b.Name, err)
+		return "", fmt.Errorf("%s: the pattern: %w", b.Name, err)
 	}
 	for _, name := range metavariable.FindAllStringSubmatch(b.Put, -1) {
-		if _, known := variables.Vars[name[1]]; !known && name[1] != "$" {
-			return nil, fmt.Errorf("%s: %s is not in the pattern", b.Name, name[0])
+		if _, known := info.Vars[name[1]]; !known && name[0] != "$$" {
+			return "", fmt.Errorf("%s: %s is not in the pattern", b.Name, name[0])
 		}
 	}
+	planted := map[[2]token.Pos]string{} // by place: a call is an expression and a statement
 	state := gogrep.NewMatcherState()
-	seen := map[[2]token.Pos]bool{} // an expression is a statement, too
 	ast.Inspect(function, func(n ast.Node) bool {
 		if n == nil {
 			return true
 		}
 		pattern.MatchNode(&state, n, func(match gogrep.MatchData) {
-			from, to := match.Node.Pos(), match.Node.End()
-			if seen[[2]token.Pos{from, to}] {
-				return
-			}
-			seen[[2]token.Pos{from, to}] = true
 			put := metavariable.ReplaceAllStringFunc(b.Put, func(name string) string {
+				captured, _ := match.CapturedByName(strings.TrimPrefix(name, "$"))
 				if name == "$$" {
-					return in.at(from, to)
+					captured = match.Node
 				}
-				captured, _ := match.CapturedByName(name[1:])
-				if captured == nil || gogrep.IsEmptyNodeSlice(captured) {
-					return ""
-				}
-				return in.at(captured.Pos(), captured.End())
+				return in.of(captured)
 			})
-			planted = append(planted, in.at(in.file.FileStart, from)+put+in.at(to, in.file.FileEnd))
+			from, to := match.Node.Pos(), match.Node.End()
+			planted[[2]token.Pos{from, to}] = in.text[:in.file.Offset(from)] + put + in.text[in.file.Offset(to):]
 		})
 		return true
 	})
-	return planted, nil
+	if len(planted) != 1 {
+		return "", fmt.Errorf("%s: %s has the pattern %d times, and not once", b.Name, b.In, len(planted))
+	}
+	for _, text := range planted {
+		if text != in.text {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("%s: it changes nothing", b.Name)
 }

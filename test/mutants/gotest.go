@@ -22,16 +22,24 @@ type verdict struct {
 	broken string
 }
 
-// goTest runs tests under an overlay, or none. The tests are arguments of go test, which variables may precede as in a
-// shell.
+// String is how the table names it.
+func (v verdict) String() string {
+	switch {
+	case v.broken != "":
+		return "DOES NOT COMPILE: " + v.broken
+	case v.caught != "":
+		return "`" + v.caught + "`"
+	}
+	return "SURVIVED"
+}
+
+// goTest runs tests under an overlay, or none. The tests are arguments of go test.
 func goTest(ctx context.Context, dir, overlay, tests string) (verdict, error) {
 	// A bug may make a test run forever. The tests take a small part of this.
 	arguments := []string{"test", "-json", "-short", "-failfast", "-vet=off", "-timeout=3m"}
-	variables, rest := split(tests)
-	command := exec.CommandContext(ctx, "go", append(arguments, rest...)...)
-	command.Env = append(os.Environ(), variables...)
+	command := exec.CommandContext(ctx, "go", append(arguments, strings.Fields(tests)...)...)
 	if overlay != "" { // programs that the tests build have the bug, too
-		command.Env = append(command.Env, "GOFLAGS=-overlay="+overlay)
+		command.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay)
 	}
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
@@ -47,18 +55,6 @@ func goTest(ctx context.Context, dir, overlay, tests string) (verdict, error) {
 		return verdict{}, fmt.Errorf("go test %s: %w: %s", tests, err, words.Bytes())
 	}
 	return found, nil
-}
-
-// split separates the variables from the arguments.
-func split(tests string) (variables, arguments []string) {
-	for word := range strings.FieldsSeq(tests) {
-		if len(arguments) == 0 && strings.Contains(word, "=") {
-			variables = append(variables, word)
-		} else {
-			arguments = append(arguments, word)
-		}
-	}
-	return variables, arguments
 }
 
 // judge reads the output of go test -json for one package.

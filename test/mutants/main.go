@@ -14,9 +14,7 @@ package main
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"os"
-	"regexp"
 
 	"github.com/spf13/pflag"
 
@@ -50,15 +48,4 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Only, "only", o.Only, "try only the bugs whose name matches this regular expression")
 	flags.IntVar(&o.Sample, "sample", o.Sample, "try only so many bugs, chosen at random")
 	flags.StringVar(&o.Results, "results", o.Results, "also write the table of the results to this file")
-}
-
-// Validate returns an error for invalid values.
-func (o *Options) Validate() error {
-	if _, err := regexp.Compile(o.Only); err != nil {
-		return fmt.Errorf("--only: %w", err)
-	}
-	if o.Sample < 0 {
-		return fmt.Errorf("--sample: %d is less than 0", o.Sample)
-	}
-	return nil
 }
