@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test test-programs verify compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench
+.PHONY: pictures demo test test-programs verify mutation compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -18,7 +18,7 @@ test-programs: cluster
 	go build -o bin/programs/ ./cmd/...
 
 GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
-GOTEST    = -count=1 -vet=off -timeout 30m -p 3 $(TESTFLAGS) ./test/... ./...
+GOTEST    = -count=1 -vet=off -timeout 30m -p 3 $(TESTFLAGS) ./test/kubectl ./test/... ./...
 
 # What a commit needs: every package, without the tests that take long. At most 9 minutes
 # on 2 cores, once the test cluster is built. The tests that are left to make verify are skipped, but not listed.
@@ -33,7 +33,7 @@ verify: test-programs fuzz
 	for module in images test/gitops test/ui test/bench; do \
 		go -C $$module vet ./... && go -C $$module test -timeout 30m -count=1 ./... || exit 1; \
 	done
-	go run ./test/mutants --sample 12
+	go run ./test/mutants --sample 12 --results bin/mutants.md
 	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
@@ -48,6 +48,15 @@ fuzz:
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/lens
 	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
 	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),5000x) -fuzzminimizetime 10x ./internal/agent/guard
+
+# For breadth, outside the gate: gremlins changes each condition and each operator of these packages, one at a time,
+# and lists the changes that no test notices. It takes hours: make mutation PACKAGES=./pkg/application takes minutes.
+mutation: export GOFLAGS = -short
+mutation: cluster
+	go -C tools/mutation build -o ../../bin/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	for package in $(or $(PACKAGES),./pkg/schema ./pkg/mutate ./pkg/observer ./pkg/application); do \
+		bin/gremlins unleash $$package --workers 1 --timeout-coefficient 20 --output bin/mutation-$$(basename $$package).json || exit 1; \
+	done
 
 # The end-to-end tests alone: in Pods on kind where Docker answers, on the cluster of
 # KRAKE_E2E_KUBECONFIG, or beside a control plane of their own.

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -123,4 +124,15 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 	}
 	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
 	f.mustDelete(t, f.ref("a"), only(live))
+}
+
+// An object that cannot be read is not gone: only NotFound means absent.
+func TestDeleteOfAnObjectThatCannotBeRead(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := f.Delete(ended, f.ref("a"), only(live)); err == nil {
+		t.Error("it counts as deleted")
+	}
 }
