@@ -62,11 +62,13 @@ faults: cluster
 		-run 'TestLostEventsAreFoundByTheResync$$|TestKilledAgentLeavesNothingOver|TestAnswersThatNeverComeCostNothing|TestFaultsAtUnnumberedCallsLeaveNothingOver|TestOvertaken|TestDoubleFaults|TestRaces|TestWalks|TestServers|TestTwoAPIServersBehindOneAddress|TestClocksOfAgentAndWebhookJump|TestTheClockOfTheAPIServerJumps|TestNeighbours|TestSoak' ./test/faults; \
 	tested=$$?; go run ./test/faults/table bin/faults && exit $$tested
 
-# Drift under load, beside others (docs/load.md): some hours, or minutes with ARGS=--quick.
-# What test/bench has beside it, the comparison of engines, is go -C test/bench test -bench .
+# Drift under load, beside others, and what admission and many agents cost (docs/load.md): some hours, or
+# minutes with ARGS=--quick. The results are in bin/load.txt, in the format of Go's benchmarks; benchstat
+# shows their medians, and what differs. The comparison of engines is go -C test/bench test -bench .
 bench: cluster
 	go -C test/bench build -o ../../bin/load ./load
-	bin/load $(ARGS)
+	bin/load $(ARGS) > bin/load.txt; measured=$$?; \
+	go -C test/bench tool benchstat -col /who ../../bin/load.txt && exit $$measured
 
 # The programs of the test cluster: 4 to 7 minutes on 2 cores, the first time.
 # Never inside go test, which would give up after its timeout.

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/latency/workload"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // BenchmarkHandle answers the review of a creation, from body to body, with the rights in the
@@ -48,7 +48,7 @@ func reviewOf(b *testing.B, size int) []byte {
 	object, err := json.Marshal(&corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: "demo", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
-		Data:       map[string]string{application.ManifestKey: workload.Manifest(size, 1)},
+		Data:       map[string]string{application.ManifestKey: kit.Manifest(size)},
 	})
 	check.Must(b, err)
 	return bodyOf(b, &admissionv1.AdmissionRequest{

@@ -101,7 +101,7 @@ func (d *drifter) follow(ctx context.Context, events watch.Interface, version st
 }
 
 func (d *drifter) look(ctx context.Context, from string) (watch.Interface, error) {
-	events, err := d.set.kind.Watch(ctx, d.w.clients, metav1.NamespaceAll, metav1.ListOptions{
+	events, err := d.set.kind.Watch(ctx, d.w.client, metav1.NamespaceAll, metav1.ListOptions{
 		LabelSelector: d.set.selector(), ResourceVersion: from, AllowWatchBookmarks: true,
 	})
 	if err != nil {
@@ -256,7 +256,7 @@ func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
 	d.open[s.object(i)] = one
 	d.mu.Unlock()
 	sent := time.Now()
-	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch,
+	_, err = s.kind.Write(ctx, d.w.client, s.namespace(i), s.object(i), patch,
 		metav1.PatchOptions{FieldManager: fmt.Sprintf("drifter-%d", times/s.kind.Leaves%managers)})
 	answered := time.Now()
 	d.mu.Lock()
@@ -286,7 +286,7 @@ func (d *drifter) putBack(ctx context.Context, i int, leaves ...string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "drifter"})
+	_, err = s.kind.Write(ctx, d.w.client, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "drifter"})
 	return err
 }
 
@@ -321,7 +321,6 @@ func (d *drifter) compared(object runtime.Object, leaf string) (map[string]any, 
 	}
 	for _, path := range [][]string{
 		{"data", leaf},
-		{"spec", "leaves", leaf},
 		{"spec", "template", "metadata", "annotations", leaf},
 	} {
 		unstructured.RemoveNestedField(tree, path...)

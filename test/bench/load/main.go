@@ -1,13 +1,16 @@
-// Load measures drift and repair under load, for our agent and for other programs. It starts and stops a real
-// API server for that:
+// Load measures drift and repair under load, for our agent and for others, and what admission and many agents cost. It
+// starts and stops a real API server for that:
 //
 //	make bench
 //	make bench ARGS="--quick"
-//	make bench ARGS="--scenarios drift,storm --sizes 100,1000 --rounds 5 --json load.json --plots docs/load"
+//	make bench ARGS="--former ../old --contenders ours,former --scenarios memory,drift --sizes 1000,10000 --concurrency 1"
+//
+// It writes results as go test -bench does, and make bench compares them with benchstat, by column (-col /who). In each
+// round the contenders take turns, so that other load on the machine affects all of them alike.
 //
 // The bench treats each program as a black box: it changes a field as another field manager, and watches
 // until the field is restored. It counts requests in the API server's audit log, and reads CPU and memory
-// from the kernel. docs/load.md describes the measurements, and which ratios count.
+// from the kernel. docs/load.md describes the measurements.
 package main
 
 import (
