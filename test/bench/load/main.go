@@ -3,10 +3,11 @@
 //
 //	make bench
 //	make bench ARGS="--quick"
-//	make bench ARGS="--former ../old --contenders ours,former --scenarios memory,drift --sizes 1000,10000 --concurrency 1"
+//	make bench WHO="former ours" ARGS="--former ../old --contenders ours,former --scenarios memory,drift --concurrency 1"
 //
-// It writes results as go test -bench does, and make bench compares them with benchstat, by column (-col /who). In each
-// round the contenders take turns, so that other load on the machine affects all of them alike.
+// It writes results as go test -bench does, and make bench shows them with benchstat: a table for each scenario, with a
+// column for each contender (WHO). In each round the contenders take turns, so that other load on the machine affects all
+// of them alike.
 //
 // The bench treats each program as a black box: it changes a field as another field manager, and watches
 // until the field is restored. It counts requests in the API server's audit log, and reads CPU and memory

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,9 +134,8 @@ func (w *world) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the module: %w", err)
 	}
-	here := strings.TrimSpace(string(root))
-	bench := filepath.Join(here, "test", "bench")
-	programs := map[string][2]string{ours: {here, "./cmd/agent"}, floor: {bench, "./floor"}}
+	bench := filepath.Join(strings.TrimSpace(string(root)), "test", "bench")
+	programs := map[string][2]string{floor: {bench, "./floor"}}
 	if w.has(gitops) {
 		programs[gitops] = [2]string{bench, "./gitops"}
 	}
@@ -149,6 +149,9 @@ func (w *world) build(ctx context.Context) error {
 		if err := errors.Join(err, os.MkdirAll(folder, 0o755), os.Setenv("KRAKE_PROFILES", folder)); err != nil {
 			return err
 		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Dir(w.program(ours)), 0o755), os.Rename(w.installed(), w.program(ours))); err != nil {
+		return err
 	}
 	for name, source := range programs {
 		build := exec.CommandContext(ctx, "go", "build", "-o", w.program(name), source[1])
@@ -165,10 +168,15 @@ func (w *world) program(contender string) string {
 	return filepath.Join(w.cluster.Dir(), "contenders", contender)
 }
 
+// installed is the file of the agent that the installation starts.
+func (w *world) installed() string { return filepath.Join(w.cluster.Dir(), "installation", "agent") }
+
 // use makes one of our two agents the one that the installation starts.
 func (w *world) use(agent string) error {
-	installed := filepath.Join(w.cluster.Dir(), "installation", "agent")
-	return errors.Join(os.Remove(installed), os.Symlink(w.program(agent), installed))
+	if err := os.Remove(w.installed()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(w.program(agent), w.installed())
 }
 
 // admit creates the namespaces, and an account with all rights for the contenders, which
