@@ -74,11 +74,16 @@ ROUNDS ?= 20
 faults: cluster
 	KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v ./test/faults
 
-# Drift under load, beside others (docs/speed.md): some hours, or minutes with ARGS=--quick.
-# What test/bench has beside it, the comparison of engines, is go -C test/bench test -bench .
+# Drift under load, beside others, and what admission and many agents cost (docs/speed.md): some hours, or
+# minutes with ARGS=--quick. The results are in bin/load.txt, in the format of Go's benchmarks; benchstat
+# shows their medians, and what differs. The comparison of engines is go -C test/bench test -bench .
 bench: cluster
 	go -C test/bench build -o ../../bin/load ./load
-	bin/load $(ARGS)
+	bin/load $(ARGS) > bin/load.txt; measured=$$?; \
+	go -C test/bench tool benchstat -table .name -col '/who@($(WHO))' ../../bin/load.txt && exit $$measured
+
+# The columns of the tables; each is compared with the first that the table has.
+WHO = floor plain nothing former ours gitops trivial-webhook our-patch rights-known rights-asked-for
 
 # The programs of the test cluster: 4 to 7 minutes on 2 cores, the first time.
 # Never inside go test, which would give up after its timeout.

@@ -1,27 +1,16 @@
 // Package bench compares the pure engine, pkg/schema, with others on the same objects in the
-// same run:
+// same run. The folder load beside it has the load bench, make bench.
 //
-//	cd test/bench && go test -bench . -count 6 > bench.txt
-//	go run golang.org/x/perf/cmd/benchstat@latest -row "/op /object" -col /engine bench.txt
+//	cd test/bench && go test -run '^$' -bench . -count 6 > bench.txt
+//	go tool benchstat -row "/op /object" -col /engine bench.txt
 //
-// That takes six minutes, and longer the first time, for the build. One of the other engines
+// That takes some minutes, and longer the first time, for the build. One of the other engines
 // needs much of Kubernetes; therefore this is a separate module.
 //
 // The objects are a Deployment of 200 lines of YAML, a CustomResourceDefinition of 2,000
 // lines, and a ConfigMap with 200 KiB of data. Each is a manifest, and an object that a
-// server returned. No two objects share the memory of their strings, so that engines must
-// read them to compare them, as after decoding.
-//
-// Operations:
-//
-//	compare        without drift
-//	compare-drift  with one changed value
-//	project        cut the live object down to its observed fields
-//	patch          compare, and make the JSON Patch that reverts the one drift
-//	parse          check and parse the written-out default schema
-//	default        make the default schema of the manifest
-//	refine         add to a schema what is known of the type, once for each desired state
-//	convert        give the live object its type
+// server returned. It is compared as it is (compare), and with one changed value
+// (compare-drift).
 //
 // The engines differ in what they do:
 //

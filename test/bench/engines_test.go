@@ -15,118 +15,64 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The operations that more than one engine has.
-const (
-	compare      = "compare"
-	compareDrift = "compare-drift"
-)
-
-// measurement is one figure: an operation of an engine on a subject.
-type measurement struct {
-	operation, engine string
-	// run runs the operation once and counts its results: differences, operations of a
-	// patch, schemas or objects. The count must be want, or the figure is invalid.
-	run  func() (int, error)
-	want int
+// engine compares what a subject should be with a live object, and returns the number of
+// differences. An engine that only says whether there is a difference returns 1.
+type engine struct {
+	name    string
+	prepare func(t testing.TB, s subject, live object) func() (int, error)
 }
 
-func measurements(t testing.TB, s subject) []measurement {
-	t.Helper()
-	var all []measurement
-	for _, engine := range []func(testing.TB, subject) []measurement{krake, argoCD, deepEqual, structuredMergeDiff} {
-		all = append(all, engine(t, s)...)
-	}
-	return all
-}
-
-func krake(t testing.TB, s subject) []measurement {
-	t.Helper()
-	observed, err := schema.Default(s.desired)
-	kit.Must(t, err)
-	resources, documents := []any{s.desired}, []any{observed.Document()}
-	refined := apitypes.BuiltIn().Refine(observed, s.desired)
-	comparing := func(by schema.Schema, live object) func() (int, error) {
-		return func() (int, error) { return len(by.Compare(s.desired, live)), nil }
-	}
-	return []measurement{
-		{compare, "krake", comparing(observed, s.live), 0},
-		{compare, "krake-refined", comparing(refined, s.live), 0},
-		{compareDrift, "krake", comparing(observed, s.drifted), 1},
-		{compareDrift, "krake-refined", comparing(refined, s.drifted), 1},
-		{"refine", "krake", func() (int, error) {
-			return count(apitypes.BuiltIn().Refine(observed, s.desired).ID() == observed.ID()), nil
-		}, 1},
-		{"project", "krake", func() (int, error) {
-			return count(observed.Project(s.desired, s.live) != nil), nil
-		}, 1},
-		{"patch", "krake", func() (int, error) { return len(observed.Patch(s.desired, s.drifted)), nil }, 1},
-		{"parse", "krake", func() (int, error) {
-			set, findings := schema.Mangle(resources, documents)
-			return len(set) + len(findings), nil
-		}, 1},
-		{"default", "krake", func() (int, error) {
-			_, err := schema.Default(s.desired)
-			return 1, err
-		}, 1},
-	}
-}
-
-// argoCD calls diff.Diff with its defaults, without the options for server-side apply
-// and without ignored fields.
-func argoCD(_ testing.TB, s subject) []measurement {
-	comparing := func(live object) func() (int, error) {
-		return func() (int, error) {
-			result, err := argoDiff(s.desired, live)
-			return count(err == nil && result.Modified), err
-		}
-	}
-	return []measurement{
-		{compare, "argocd", comparing(s.live), 0},
-		{compareDrift, "argocd", comparing(s.drifted), 1},
-	}
-}
-
-func argoDiff(desired, live object) (*diff.DiffResult, error) {
-	return diff.Diff(
-		&unstructured.Unstructured{Object: desired}, &unstructured.Unstructured{Object: live},
-		diff.WithNormalizer(diff.GetNoopNormalizer()), diff.WithLogr(logr.Discard()),
-	)
-}
-
-func deepEqual(t testing.TB, s subject) []measurement {
-	t.Helper()
-	wanted := copied(t, s.live)
-	comparing := func(live object) func() (int, error) {
-		return func() (int, error) { return count(!equality.Semantic.DeepEqual(wanted, live)), nil }
-	}
-	return []measurement{
-		{compare, "deepequal", comparing(s.live), 0},
-		{compareDrift, "deepequal", comparing(s.drifted), 1},
-	}
-}
-
-func structuredMergeDiff(t testing.TB, s subject) []measurement {
-	t.Helper()
-	wanted := typedOf(t, s.types, copied(t, s.live))
-	all := []measurement{{"convert", "smd-typed", func() (int, error) {
-		_, err := convert(s.types, s.live)
-		return 1, err
-	}, 1}}
-	for want, operation := range []string{compare, compareDrift} {
-		live := []object{s.live, s.drifted}[want]
-		converted := typedOf(t, s.types, live)
-		all = append(all,
-			measurement{operation, "smd-typed", func() (int, error) { return differencesOf(converted, wanted) }, want},
-			measurement{operation, "smd-typed+convert", func() (int, error) {
+func engines() []engine {
+	return []engine{
+		{"krake", func(t testing.TB, s subject, live object) func() (int, error) {
+			return krake(observed(t, s), s, live)
+		}},
+		{"krake-refined", func(t testing.TB, s subject, live object) func() (int, error) {
+			return krake(apitypes.BuiltIn().Refine(observed(t, s), s.desired), s, live)
+		}},
+		{"argocd", argoCD},
+		{"deepequal", func(t testing.TB, s subject, live object) func() (int, error) {
+			wanted := copied(t, s.live)
+			return func() (int, error) { return count(!equality.Semantic.DeepEqual(wanted, live)), nil }
+		}},
+		{"smd-typed", func(t testing.TB, s subject, live object) func() (int, error) {
+			wanted, converted := typedOf(t, s.types, copied(t, s.live)), typedOf(t, s.types, live)
+			return func() (int, error) { return differences(converted, wanted) }
+		}},
+		{"smd-typed+convert", func(t testing.TB, s subject, live object) func() (int, error) {
+			wanted := typedOf(t, s.types, copied(t, s.live))
+			return func() (int, error) {
 				converted, err := convert(s.types, live)
 				if err != nil {
 					return 0, err
 				}
-				return differencesOf(converted, wanted)
-			}, want},
-		)
+				return differences(converted, wanted)
+			}
+		}},
 	}
-	return all
+}
+
+func observed(t testing.TB, s subject) schema.Schema {
+	t.Helper()
+	observed, err := schema.Default(s.desired)
+	kit.Must(t, err)
+	return observed
+}
+
+func krake(by schema.Schema, s subject, live object) func() (int, error) {
+	return func() (int, error) { return len(by.Compare(s.desired, live)), nil }
+}
+
+// argoCD calls diff.Diff with its defaults, without the options for server-side apply
+// and without ignored fields.
+func argoCD(_ testing.TB, s subject, live object) func() (int, error) {
+	return func() (int, error) {
+		result, err := diff.Diff(
+			&unstructured.Unstructured{Object: s.desired}, &unstructured.Unstructured{Object: live},
+			diff.WithNormalizer(diff.GetNoopNormalizer()), diff.WithLogr(logr.Discard()),
+		)
+		return count(err == nil && result.Modified), err
+	}
 }
 
 func convert(types managedfields.TypeConverter, fields object) (*typed.TypedValue, error) {
@@ -140,7 +86,7 @@ func typedOf(t testing.TB, types managedfields.TypeConverter, fields object) *ty
 	return value
 }
 
-func differencesOf(live, wanted *typed.TypedValue) (int, error) {
+func differences(live, wanted *typed.TypedValue) (int, error) {
 	found, err := live.Compare(wanted)
 	if err != nil || found.IsSame() {
 		return 0, err
@@ -148,10 +94,52 @@ func differencesOf(live, wanted *typed.TypedValue) (int, error) {
 	return found.Added.Size() + found.Modified.Size() + found.Removed.Size(), nil
 }
 
-// count is for engines that only report whether there is a difference.
 func count(found bool) int {
 	if found {
 		return 1
 	}
 	return 0
+}
+
+// comparison is one row of the result.
+type comparison struct {
+	name string
+	run  func() (int, error)
+	want int
+}
+
+func comparisons(t testing.TB) []comparison {
+	t.Helper()
+	var all []comparison
+	for _, s := range subjects(t) {
+		for _, e := range engines() {
+			about := "/object=" + s.name + "/engine=" + e.name
+			all = append(all,
+				comparison{"op=compare" + about, e.prepare(t, s, s.live), 0},
+				comparison{"op=compare-drift" + about, e.prepare(t, s, s.drifted), 1})
+		}
+	}
+	return all
+}
+
+// Each engine finds the one drift, and nothing else: what it costs would say nothing otherwise.
+func TestEnginesFindTheDrift(t *testing.T) {
+	for _, c := range comparisons(t) {
+		if got, err := c.run(); err != nil || got != c.want {
+			t.Errorf("%s: %d differences, want %d; error: %v", c.name, got, c.want, err)
+		}
+	}
+}
+
+func BenchmarkEngines(b *testing.B) {
+	for _, c := range comparisons(b) {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if got, err := c.run(); err != nil || got != c.want {
+					b.Fatalf("%d differences, want %d; error: %v", got, c.want, err)
+				}
+			}
+		})
+	}
 }

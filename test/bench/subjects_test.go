@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -22,8 +20,8 @@ import (
 
 type object = map[string]any
 
-// subject is a resource that is measured: its manifest, and the object of a server for
-// it, without drift and with one changed value.
+// subject is a resource that is compared: its manifest, and the object of a server for it,
+// without drift and with one changed value.
 type subject struct {
 	name                   string
 	desired, live, drifted object
@@ -39,25 +37,31 @@ func subjects(t testing.TB) []subject {
 
 func deployment(t testing.TB, types managedfields.TypeConverter) subject {
 	t.Helper()
-	text, err := os.ReadFile("testdata/deployment.yaml")
-	kit.Must(t, err)
-	documents, err := manifest.Decode(text)
-	kit.Must(t, err)
-	desired, added := documents[0].(object), documents[1].(object)
-	return newSubject(t, "deployment", types, desired, added, func(live object) {
+	documents := decoded(t, file(t, "testdata/deployment.yaml"))
+	return newSubject(t, "deployment", types, documents[0], documents[1], func(live object) {
 		containers := at(live, "spec", "template", "spec")["containers"].([]any)
 		containers[0].(object)["image"] = "registry.example.org/shop/catalogue:4.2.0"
 	})
 }
 
+// The definition has 2,000 lines: sections with the same fields, each in several forms, as in
+// generated definitions.
 func definition(t testing.TB) subject {
 	t.Helper()
 	extensions := runtime.NewScheme()
 	kit.Must(t, apiextensions.AddToScheme(extensions))
-	desired := customResourceDefinition(t)
-	return newSubject(t, "crd", extensiontypes.NewTypeConverter(extensions), desired, decoded(t, []byte(acceptance)), func(live object) {
-		field := at(openAPISchema(live), "properties", "spec", "properties", "backup", "properties", "schedule")
-		field["maxLength"] = int64(9)
+	text := file(t, "testdata/definition.yaml")
+	documents := decoded(t, text)
+	spec := func(definition object) object {
+		version := at(definition, "spec")["versions"].([]any)[0].(object)
+		return at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	}
+	for name := range strings.FieldsSeq("backup cache connections encryption logging maintenance memory monitoring " +
+		"network placement recovery replication roles storage tracing upgrade users") {
+		spec(documents[0])[name] = decoded(t, strings.ReplaceAll(text, "NAME", name))[2]
+	}
+	return newSubject(t, "crd", extensiontypes.NewTypeConverter(extensions), documents[0], documents[1], func(live object) {
+		at(spec(live), "backup", "properties", "schedule")["maxLength"] = int64(9)
 	})
 }
 
@@ -82,79 +86,51 @@ func configMap(t testing.TB, types managedfields.TypeConverter) subject {
 
 // newSubject makes the object that a server returns for a manifest, with the fields
 // that it adds to every object, and to this one.
-func newSubject(
-	t testing.TB, name string, types managedfields.TypeConverter, desired, added object, drift func(live object),
-) subject {
+func newSubject(t testing.TB, name string, types managedfields.TypeConverter, desired, added object, drift func(live object)) subject {
 	t.Helper()
 	live := copied(t, desired)
 	merge(live, added)
+	applied, err := typedOf(t, types, desired).ToFieldSet()
+	kit.Must(t, err)
+	fields, err := applied.ToJSON()
+	kit.Must(t, err)
 	metadata := at(live, "metadata")
-	metadata["uid"] = "3f0c2a52-51a4-4c8e-9d0b-7f6d1b0a2e11"
-	metadata["resourceVersion"] = "184467"
+	metadata["uid"], metadata["resourceVersion"] = "3f0c2a52-51a4-4c8e-9d0b-7f6d1b0a2e11", "184467"
 	metadata["creationTimestamp"] = "2026-03-02T08:15:01Z"
-	if desired["spec"] != nil { // a ConfigMap has no generation
-		metadata["generation"] = int64(2)
-	}
-	metadata["managedFields"] = managed(t, types, desired, added)
+	metadata["managedFields"] = []any{object{
+		"manager": "krake", "operation": "Apply", "apiVersion": desired["apiVersion"],
+		"time": "2026-03-02T08:17:20Z", "fieldsType": "FieldsV1", "fieldsV1": decoded(t, string(fields))[0],
+	}}
 	live = copied(t, live)
 	drifted := copied(t, live)
 	drift(drifted)
 	return subject{name: name, desired: desired, live: live, drifted: copied(t, drifted), types: types}
 }
 
-// managed returns the managedFields: one manager applied the manifest, and a controller
-// added metadata and status. The defaults have no manager.
-func managed(t testing.TB, types managedfields.TypeConverter, desired, added object) []any {
-	t.Helper()
-	entries := []any{object{
-		"manager": "krake", "operation": "Apply", "apiVersion": desired["apiVersion"],
-		"time": "2026-03-02T08:17:20Z", "fieldsType": "FieldsV1", "fieldsV1": fieldsV1(t, types, desired),
-	}}
-	if added["status"] == nil {
-		return entries
-	}
-	written := object{"apiVersion": desired["apiVersion"], "kind": desired["kind"]}
-	for _, name := range []string{"metadata", "status"} {
-		if added[name] != nil {
-			written[name] = added[name]
-		}
-	}
-	return append(entries, object{
-		"manager": "kube-controller-manager", "operation": "Update", "apiVersion": desired["apiVersion"], "subresource": "status",
-		"time": "2026-03-02T08:17:44Z", "fieldsType": "FieldsV1", "fieldsV1": fieldsV1(t, types, written),
-	})
-}
-
-// fieldsV1 encodes the fields of an object as a server does, without those that
-// identify the object.
-func fieldsV1(t testing.TB, types managedfields.TypeConverter, fields object) object {
-	t.Helper()
-	set, err := typedOf(t, types, fields).ToFieldSet()
-	kit.Must(t, err)
-	text, err := set.Difference(fieldpath.NewSet(
-		fieldpath.MakePathOrDie("apiVersion"),
-		fieldpath.MakePathOrDie("kind"),
-		fieldpath.MakePathOrDie("metadata", "name"),
-		fieldpath.MakePathOrDie("metadata", "namespace"),
-	)).ToJSON()
-	kit.Must(t, err)
-	return decoded(t, text)
-}
-
-// copied returns an equal object that shares no memory with the first, as after
-// decoding.
+// copied returns an equal object that shares no memory with the first, as after decoding: engines
+// must read strings to compare them.
 func copied(t testing.TB, original object) object {
 	t.Helper()
 	text, err := json.Marshal(original)
 	kit.Must(t, err)
-	return decoded(t, text)
+	return decoded(t, string(text))[0]
 }
 
-func decoded(t testing.TB, text []byte) object {
+func file(t testing.TB, path string) string {
 	t.Helper()
-	documents, err := manifest.Decode(bytes.TrimSpace(text))
+	text, err := os.ReadFile(path)
 	kit.Must(t, err)
-	return documents[0].(object)
+	return string(text)
+}
+
+func decoded(t testing.TB, text string) (objects []object) {
+	t.Helper()
+	documents, err := manifest.Decode([]byte(text))
+	kit.Must(t, err)
+	for _, document := range documents {
+		objects = append(objects, document.(object))
+	}
+	return objects
 }
 
 // merge adds fields to an object; the elements of lists are paired by index.

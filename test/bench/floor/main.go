@@ -4,76 +4,105 @@
 // repairs.
 //
 //	floor --kubeconfig FILE --kind configmap --set drift
-//	floor --kubeconfig FILE --kind configmap --set drift --poll 2s
-//	floor --kubeconfig FILE --kind deployment --set drift --only-decode
-//
-// With --poll it reads each object separately at that interval, and watches nothing.
-// With --only-decode it only decodes each event to an unstructured tree.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
-	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 	"github.com/krake-observer/krake-observer/test/program"
 )
 
+const (
+	// manager is the field manager of all repairs.
+	manager = "floor"
+	// workers limits the concurrent repairs.
+	workers = 64
+)
+
 func main() {
-	options := new(Options)
+	options := new(workload.Options)
 	program.Main("floor", options, func(ctx context.Context) error {
-		if err := run(ctx, *options); ctx.Err() == nil {
+		config, kind, err := options.Read()
+		if err != nil {
+			return err
+		}
+		client, err := workload.NewClient(config)
+		if err != nil {
+			return err
+		}
+		if err := (repairer{kind, client, workload.SetLabel + "=" + options.Set}).guard(ctx); ctx.Err() == nil {
 			return err
 		}
 		return nil // an interrupt is the usual end
 	})
 }
 
-// Options are the options that the bench sets.
-type Options struct {
-	Kubeconfig, Kind, Set, Encoding string
-
-	Poll       time.Duration
-	OnlyDecode bool
+// repairer guards the objects of a set.
+type repairer struct {
+	kind     workload.Kind
+	client   kubernetes.Interface
+	selector string
 }
 
-// AddFlags adds the flags with their defaults.
-func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "how to reach the API server")
-	flags.StringVar(&o.Kind, "kind", "configmap", "what is guarded: configmap, deployment or custom")
-	flags.StringVar(&o.Set, "set", "", "which of them: those whose label "+workload.SetLabel+" has this value")
-	flags.StringVar(&o.Encoding, "encoding", "protobuf", "what the API server is to send: protobuf or json")
-	flags.DurationVar(&o.Poll, "poll", 0, "ask for each object as often as that; 0: watch")
-	flags.BoolVar(&o.OnlyDecode, "only-decode", false, "decode the events to unstructured trees, and do nothing")
+// guard repairs the objects that the watch shows. The watch begins with all objects, so
+// that an earlier drift is repaired, too.
+func (r repairer) guard(ctx context.Context) error {
+	repairs, ctx := errgroup.WithContext(ctx)
+	repairs.SetLimit(workers + 1)
+	repairs.Go(func() error {
+		return r.follow(ctx, func(object runtime.Object) {
+			if leaves := r.kind.Drifted(object); len(leaves) > 0 {
+				repairs.Go(func() error { return r.repair(ctx, object, leaves) })
+			}
+		})
+	})
+	return repairs.Wait()
 }
 
-func run(ctx context.Context, o Options) error {
-	kind, ok := workload.Kinds()[o.Kind]
-	if !ok {
-		return fmt.Errorf("--kind: %q is none", o.Kind)
+// follow passes on each object of a watch, and opens a new watch when the API server
+// ends it.
+func (r repairer) follow(ctx context.Context, take func(runtime.Object)) error {
+	for {
+		events, err := r.kind.Watch(ctx, r.client, metav1.NamespaceAll, metav1.ListOptions{LabelSelector: r.selector})
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		for event := range events.ResultChan() {
+			switch event.Type {
+			case watch.Added, watch.Modified:
+				take(event.Object)
+			case watch.Error:
+				return errors.FromObject(event.Object)
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	if o.Encoding != "protobuf" && o.Encoding != "json" {
-		return errors.New("--encoding: it is protobuf or json")
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+}
+
+func (r repairer) repair(ctx context.Context, object runtime.Object, leaves []string) error {
+	patch, err := r.kind.Repair(leaves)
 	if err != nil {
 		return err
 	}
-	clients, err := workload.NewClients(config, o.Encoding == "protobuf")
+	about, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
-	r := repairer{kind: kind, clients: clients, selector: workload.SetLabel + "=" + o.Set}
-	switch {
-	case o.OnlyDecode:
-		return r.decode(ctx)
-	case o.Poll > 0:
-		return r.poll(ctx, config, o.Poll)
+	_, err = r.kind.Write(ctx, r.client, about.GetNamespace(), about.GetName(), patch, metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
 	}
-	return r.guard(ctx)
+	return nil
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/engine"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
@@ -27,7 +25,7 @@ const workers = 20
 
 // loop guards the objects of a set, grouped in Applications.
 type loop struct {
-	options Options
+	options *workload.Options
 	kind    workload.Kind
 	config  *rest.Config
 	kubectl *kube.KubectlCmd
@@ -39,10 +37,9 @@ type loop struct {
 	targets [][]*unstructured.Unstructured
 	of      map[kube.ResourceKey]int
 	write   kube.ResourceOperations
-	engine  engine.GitOpsEngine // nil: the loop compares and applies
 }
 
-func newLoop(config *rest.Config, kind workload.Kind, options Options) *loop {
+func newLoop(config *rest.Config, kind workload.Kind, options *workload.Options) *loop {
 	l := &loop{
 		options: options, kind: kind, config: config, queue: workqueue.NewTyped[int](), of: map[kube.ResourceKey]int{},
 		kubectl: &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}},
@@ -68,9 +65,6 @@ func (l *loop) run(ctx context.Context) error {
 	}
 	defer done()
 	l.write = write
-	if l.options.EngineSync {
-		l.engine = engine.NewEngine(l.config, l.cache, engine.WithLogr(logr.Discard()), engine.WithKubectl(l.kubectl))
-	}
 	unsubscribe := l.cache.OnResourceUpdated(func(now, _ *cache.Resource, _ map[kube.ResourceKey]*cache.Resource) {
 		if now == nil {
 			return
@@ -139,9 +133,6 @@ func (l *loop) sync(ctx context.Context, application int) error {
 		of, ok := l.of[r.ResourceKey()]
 		return ok && of == application
 	}
-	if l.engine != nil {
-		return l.engineSync(ctx, targets, isOurs)
-	}
 	live, err := l.cache.GetManagedLiveObjs(targets, isOurs)
 	if err != nil {
 		return err
@@ -163,15 +154,4 @@ func (l *loop) sync(ctx context.Context, application int) error {
 		}
 	}
 	return nil
-}
-
-// engineSync has the library compare and apply. It applies all objects, changed or not, on the server like the loop.
-func (l *loop) engineSync(ctx context.Context, targets []*unstructured.Unstructured, isOurs func(*cache.Resource) bool) error {
-	var copies []*unstructured.Unstructured
-	for _, target := range targets {
-		copies = append(copies, target.DeepCopy()) // Sync sets labels and namespaces in them
-	}
-	_, err := l.engine.Sync(ctx, copies, isOurs, "1", copies[0].GetNamespace(),
-		sync.WithLogr(logr.Discard()), sync.WithServerSideApply(true), sync.WithServerSideApplyManager("gitops"))
-	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,20 +12,11 @@ import (
 // counts has the number of one user's requests by class.
 type counts map[string]int
 
-// asked has the requests of one user.
-type asked struct {
-	counts
-
-	// patching is the API server's time for each PATCH of an object of the set, in
-	// milliseconds.
-	patching []float64
-}
-
-// classOf returns the class of a request, as "target patch", "hub patch" or "event".
-// Requests about Leases, and watches, have none.
+// classOf returns the class of a request, as "target patch", "hub patch", "event" or "other". Requests about Leases,
+// watches, and the lists of metadata that check the watches have none.
 func classOf(r kit.Request, s *set) string {
 	switch {
-	case r.Object.Resource == "leases" || r.Verb == "watch":
+	case r.Object.Resource == "leases" || r.Verb == "watch" || r.Verb == "list":
 		return ""
 	case r.Object.Resource == "events":
 		return "event"
@@ -35,21 +25,16 @@ func classOf(r kit.Request, s *set) string {
 	case r.Object.Resource == s.kind.Resource.Resource && r.Object.Name != "":
 		return "target " + r.Verb
 	}
-	return strings.TrimSpace("other " + r.Verb + " " + r.Object.Resource)
+	return "other"
 }
 
 // requests returns the requests of a user since the mark.
-func (w *world) requests(from kit.Mark, user string, s *set) (asked, error) {
+func (w *world) requests(from kit.Mark, user string, s *set) (counts, error) {
 	made, err := from.FindNaming([]string{user}, kit.By(user))
-	found := asked{counts: counts{}}
+	found := counts{}
 	for _, r := range made {
-		class := classOf(r, s)
-		if class == "" {
-			continue
-		}
-		found.counts[class]++
-		if class == "target patch" {
-			found.patching = append(found.patching, milliseconds(r.Ended.Sub(r.Received)))
+		if class := classOf(r, s); class != "" {
+			found[class]++
 		}
 	}
 	return found, err
@@ -57,54 +42,31 @@ func (w *world) requests(from kit.Mark, user string, s *set) (asked, error) {
 
 // settle waits until a user makes no more requests, or for ten seconds, and returns the
 // requests since the mark.
-func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) (asked, error) {
-	var before asked
+func (w *world) settle(ctx context.Context, from kit.Mark, user string, s *set) (counts, error) {
+	var before counts
 	for range 8 {
 		now, err := w.requests(from, user, s)
 		if err != nil {
-			return asked{}, err
+			return nil, err
 		}
-		if before.counts != nil && now.sum("") == before.sum("") {
+		if before != nil && now.sum("") == before.sum("") {
 			return now, nil
 		}
 		before = now
 		if err := program.Pause(ctx, 1500*time.Millisecond); err != nil {
-			return asked{}, err
+			return nil, err
 		}
 	}
 	return before, nil
 }
 
 // sum adds up the classes with this prefix.
-func (c counts) sum(prefix string) int {
+func (c counts) sum(prefix string) float64 {
 	sum := 0
 	for class, n := range c {
 		if strings.HasPrefix(class, prefix) {
 			sum += n
 		}
 	}
-	return sum
-}
-
-// String returns "20 target patch, 3 event".
-func (c counts) String() string {
-	var texts []string
-	for _, class := range names(c) {
-		texts = append(texts, fmt.Sprintf("%d %s", c[class], class))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// writes counts the requests that change something.
-func (c counts) writes() int {
-	sum := 0
-	for class, n := range c {
-		for _, verb := range []string{"event", " create", " patch", " update", " delete"} {
-			if strings.Contains(class, verb) {
-				sum += n
-				break
-			}
-		}
-	}
-	return sum
+	return float64(sum)
 }

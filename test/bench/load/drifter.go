@@ -52,9 +52,8 @@ type drifter struct {
 type drift struct {
 	object      int
 	leaf, value string
-	// sent is when the PATCH was sent, and answered when it was answered. seen is when
-	// the watch showed it, and back when the watch showed the right value again.
-	sent, answered, seen, back time.Time
+	// seen is when the watch showed it, and back when the watch showed the right value again.
+	seen, back time.Time
 	// drifted and repaired are the object at these times.
 	drifted, repaired runtime.Object
 	done              chan struct{}
@@ -101,7 +100,7 @@ func (d *drifter) follow(ctx context.Context, events watch.Interface, version st
 }
 
 func (d *drifter) look(ctx context.Context, from string) (watch.Interface, error) {
-	events, err := d.set.kind.Watch(ctx, d.w.clients, metav1.NamespaceAll, metav1.ListOptions{
+	events, err := d.set.kind.Watch(ctx, d.w.client, metav1.NamespaceAll, metav1.ListOptions{
 		LabelSelector: d.set.selector(), ResourceVersion: from, AllowWatchBookmarks: true,
 	})
 	if err != nil {
@@ -255,13 +254,8 @@ func (d *drifter) begin(ctx context.Context, i int) (*drift, error) {
 	d.mu.Lock()
 	d.open[s.object(i)] = one
 	d.mu.Unlock()
-	sent := time.Now()
-	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch,
+	_, err = s.kind.Write(ctx, d.w.client, s.namespace(i), s.object(i), patch,
 		metav1.PatchOptions{FieldManager: fmt.Sprintf("drifter-%d", times/s.kind.Leaves%managers)})
-	answered := time.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	one.sent, one.answered = sent, answered
 	return one, err
 }
 
@@ -276,17 +270,11 @@ func (d *drifter) revert(ctx context.Context, i int) error {
 	for leaf := range s.kind.Leaves {
 		all = append(all, workload.Leaf(leaf))
 	}
-	return d.putBack(ctx, i, all...)
-}
-
-// putBack writes the right values.
-func (d *drifter) putBack(ctx context.Context, i int, leaves ...string) error {
-	s := d.set
-	patch, err := s.kind.Repair(leaves)
+	patch, err := s.kind.Repair(all)
 	if err != nil {
 		return err
 	}
-	_, err = s.kind.Write(ctx, d.w.clients, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "drifter"})
+	_, err = s.kind.Write(ctx, d.w.client, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "drifter"})
 	return err
 }
 
@@ -321,7 +309,6 @@ func (d *drifter) compared(object runtime.Object, leaf string) (map[string]any, 
 	}
 	for _, path := range [][]string{
 		{"data", leaf},
-		{"spec", "leaves", leaf},
 		{"spec", "template", "metadata", "annotations", leaf},
 	} {
 		unstructured.RemoveNestedField(tree, path...)

@@ -10,10 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -92,55 +92,24 @@ func TestStrayed(t *testing.T) {
 	}
 }
 
-// The manifests and the search for drifted leaves agree for each kind.
+// The manifests, the patches and the search for drifted leaves agree for each kind.
 func TestKinds(t *testing.T) {
-	for name, kind := range workload.Kinds() {
-		patch, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
+	for _, name := range workload.Kinds() {
+		kind := workload.KindOf(name)
+		drift, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
 		kit.Must(t, err)
-		live := liveOf(t, kind, kind.Manifest("many", "a"))
-		if found := kind.Drifted(live); len(found) > 0 {
-			t.Errorf("%s: a new object has drifted: %v", name, found)
-		}
-		if found := kind.Drifted(patched(t, live, patch)); len(found) != 1 || found[0] != workload.Leaf(0) {
-			t.Errorf("%s: a drift of one leaf is %v", name, found)
-		}
 		repair, err := kind.Repair([]string{workload.Leaf(0)})
 		kit.Must(t, err)
-		if found := kind.Drifted(patched(t, patched(t, live, patch), repair)); len(found) > 0 {
-			t.Errorf("%s: after the repair these have drifted: %v", name, found)
+		text := kit.JSON(t, kind.Manifest("many", "a"))
+		for _, step := range []struct {
+			patch []byte
+			want  []string
+		}{{[]byte("{}"), nil}, {drift, []string{workload.Leaf(0)}}, {repair, nil}} {
+			text, err = jsonpatch.MergePatch(text, step.patch)
+			kit.Must(t, err)
+			live := map[string]runtime.Object{"configmap": &corev1.ConfigMap{}, "deployment": &appsv1.Deployment{}}[name]
+			kit.Must(t, json.Unmarshal(text, live))
+			check.Equal(t, name+" after "+string(step.patch), step.want, kind.Drifted(live))
 		}
 	}
-}
-
-// liveOf returns an object as a client decodes it.
-func liveOf(t *testing.T, kind workload.Kind, manifest map[string]any) runtime.Object {
-	t.Helper()
-	text, err := json.Marshal(manifest)
-	kit.Must(t, err)
-	var object runtime.Object
-	switch kind.Name {
-	case "configmap":
-		object = &corev1.ConfigMap{}
-	case "deployment":
-		object = &appsv1.Deployment{}
-	default:
-		object = &unstructured.Unstructured{}
-	}
-	kit.Must(t, json.Unmarshal(text, object))
-	return object
-}
-
-// patched is an object after a merge patch.
-func patched(t *testing.T, object runtime.Object, patch []byte) runtime.Object {
-	t.Helper()
-	text, err := json.Marshal(object)
-	kit.Must(t, err)
-	text, err = jsonpatch.MergePatch(text, patch)
-	kit.Must(t, err)
-	result := object.DeepCopyObject()
-	if custom, ok := result.(*unstructured.Unstructured); ok {
-		custom.Object = nil
-	}
-	kit.Must(t, json.Unmarshal(text, result))
-	return result
 }

@@ -1,13 +1,17 @@
-// Load measures drift and repair under load, for our agent and for other programs. It starts and stops a real
-// API server for that:
+// Load measures drift and repair under load, for our agent and for others, and what admission and many agents cost. It
+// starts and stops a real API server for that:
 //
 //	make bench
 //	make bench ARGS="--quick"
-//	make bench ARGS="--scenarios drift,storm --sizes 100,1000 --rounds 5 --json load.json --plots bin/plots"
+//	make bench WHO="former ours" ARGS="--former ../old --contenders ours,former --scenarios memory,drift --concurrency 1"
+//
+// It writes results as go test -bench does, and make bench shows them with benchstat: a table for each scenario, with a
+// column for each contender (WHO). In each round the contenders take turns, so that other load on the machine affects all
+// of them alike.
 //
 // The bench treats each program as a black box: it changes a field as another field manager, and watches
 // until the field is restored. It counts requests in the API server's audit log, and reads CPU and memory
-// from the kernel. docs/speed.md describes the measurements, and which ratios count.
+// from the kernel. docs/speed.md describes the measurements.
 package main
 
 import (

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/test/kit"
-	"github.com/krake-observer/krake-observer/test/usage"
 )
 
 // meter measures the resources that processes use.
@@ -29,8 +28,11 @@ type used struct {
 	contender, server, foreign time.Duration
 }
 
-// cores returns a CPU time as a number of cores.
-func (u used) cores(cpu time.Duration) float64 { return cpu.Seconds() / u.long.Seconds() }
+// into adds the load of other programs to a sample, in cores.
+func (u used) into(taken sample) sample {
+	taken["foreign-cores"] = u.foreign.Seconds() / u.long.Seconds()
+	return taken
+}
 
 func (w *world) meter() (*meter, error) {
 	m := &meter{w: w, began: time.Now()}
@@ -41,14 +43,14 @@ func (w *world) meter() (*meter, error) {
 	if m.before, err = w.processes(); err != nil {
 		return nil, err
 	}
-	m.machine, err = usage.Machine()
+	m.machine, err = busy()
 	return m, err
 }
 
 // read returns the resources used since the meter began.
 func (m *meter) read() (used, error) {
 	long := time.Since(m.began)
-	machine, err := usage.Machine()
+	machine, err := busy()
 	if err != nil {
 		return used{}, err
 	}
@@ -89,14 +91,14 @@ func (w *world) processes() (map[int]time.Duration, error) {
 	}
 	all := map[int]time.Duration{0: time.Duration(ended.Utime.Nano() + ended.Stime.Nano())}
 	for _, pid := range pids {
-		one, err := usage.Of(pid)
+		one, err := usageOf(pid)
 		if errors.Is(err, fs.ErrNotExist) { // the process has just ended
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		all[pid] = one.CPU
+		all[pid] = one.cpu
 	}
 	return all, nil
 }

@@ -1,164 +1,63 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"os"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// figure is a single value.
-type figure struct {
-	Scenario string  `json:"scenario"`
-	Name     string  `json:"name"`
-	Value    float64 `json:"value"`
-	Unit     string  `json:"unit"`
-	// Bound is the limit: Least makes it a lower one. nil means no requirement.
-	Bound *float64 `json:"bound,omitempty"`
-	Least *float64 `json:"least,omitempty"`
-	Note  string   `json:"note,omitempty"`
-}
+// units says in which direction units are better that go up.
+const units = "Unit repairs/s better=higher\nUnit objects/s better=higher\n\n"
 
-// report has all measurements.
+// sample has the values of one measurement, by unit.
+type sample map[string]float64
+
+// The units of what our agent must not do.
+const (
+	strayed    = "unguarded-fields-changed"
+	relapsed   = "relapsed"
+	unrepaired = "unrepaired"
+)
+
+// report writes results in the format of Go's benchmarks.
 type report struct {
-	Began       time.Time    `json:"began"`
-	Processors  int          `json:"processors"`
-	Command     []string     `json:"command"`
-	Comparisons []comparison `json:"comparisons"`
-	Figures     []figure     `json:"figures"`
-
-	out  io.Writer
-	json string
+	out io.Writer
+	// wrong has the wrong repairs by our agent.
+	wrong []error
 }
 
-// compared adds comparisons, and prints each.
-func (r *report) compared(more ...comparison) error {
-	for _, c := range more {
-		r.Comparisons = append(r.Comparisons, c)
-		c.write(r.out)
-	}
-	return r.save()
-}
-
-// measured adds figures, and prints each.
-func (r *report) measured(more ...figure) error {
-	for _, f := range more {
-		r.Figures = append(r.Figures, f)
-		fmt.Fprintf(r.out, "| %s | %s | %s | %s |\n", f.Scenario, f.Name, f.text(), f.bound())
-	}
-	return r.save()
-}
-
-// save writes the file after each measurement, so that an interrupted bench leaves its
-// results.
-func (r *report) save() error {
-	if r.json == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", r.json, err)
-	}
-	return os.WriteFile(r.json, append(text, '\n'), 0o644)
-}
-
-// MarshalJSON omits values that could not be measured.
-func (s sample) MarshalJSON() ([]byte, error) {
-	type plain sample
-	clean := plain{Contender: s.Contender, Foreign: s.Foreign, Values: map[string]float64{}}
-	for name, value := range s.Values {
-		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			clean.Values[name] = value
+// add writes a measurement of a contender. The values that were not measured, and those of nothing wrong, are left out.
+func (r *report) add(name, contender string, taken sample) {
+	fmt.Fprintf(r.out, "Benchmark%s/who=%s 1", name, contender)
+	for _, unit := range slices.Sorted(maps.Keys(taken)) {
+		value, isWrong := taken[unit], slices.Contains([]string{strayed, relapsed, unrepaired}, unit)
+		if math.IsNaN(value) || math.IsInf(value, 0) || isWrong && value == 0 {
+			continue
+		}
+		fmt.Fprintf(r.out, " %.6g %s", value, unit)
+		if isWrong && isOurs(contender) {
+			r.wrong = append(r.wrong, fmt.Errorf("%s: %s: %g %s", name, contender, value, unit))
 		}
 	}
-	return json.Marshal(clean)
+	fmt.Fprintln(r.out)
 }
 
-func (f figure) text() string {
-	text := strings.TrimSpace(number(f.Value) + " " + f.Unit)
-	if f.Note != "" {
-		text += ": " + f.Note
+// percentile returns the value below which this part of the values lies, and
+// interpolates.
+func percentile(values []float64, percent float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
 	}
-	return text
+	sorted := slices.Sorted(slices.Values(values))
+	place := float64(len(sorted)-1) * percent / 100
+	below := int(place)
+	above := min(below+1, len(sorted)-1)
+	return sorted[below] + (place-float64(below))*(sorted[above]-sorted[below])
 }
 
-func (f figure) bound() string {
-	switch {
-	case f.Bound != nil:
-		return "at most " + number(*f.Bound)
-	case f.Least != nil:
-		return "at least " + number(*f.Least)
-	}
-	return ""
-}
+func milliseconds(took time.Duration) float64 { return float64(took) / float64(time.Millisecond) }
 
-// isBroken reports whether the figure exceeds its bound.
-func (f figure) isBroken() bool {
-	return f.Bound != nil && f.Value > *f.Bound || f.Least != nil && f.Value < *f.Least
-}
-
-// number returns a number with three significant digits, or all digits before the
-// decimal point.
-func number(value float64) string {
-	switch size := math.Abs(value); {
-	case math.IsNaN(value):
-		return "-"
-	case value == math.Trunc(value) || size >= 100:
-		return fmt.Sprintf("%.0f", value)
-	case size >= 10:
-		return fmt.Sprintf("%.1f", value)
-	case size >= 0.01:
-		return fmt.Sprintf("%.2f", value)
-	}
-	return fmt.Sprintf("%.2g", value)
-}
-
-// write prints all rounds of a comparison, and the median of their ratios.
-func (c comparison) write(out io.Writer) {
-	fmt.Fprintf(out, "\n%s: %s beside %s\n\n", c, c.Contender, c.Base)
-	columns := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
-	shown := c.columns()
-	fmt.Fprintf(columns, "| round\t who\t %s\t foreign\t\n", strings.Join(shown, "\t "))
-	fmt.Fprintf(columns, "|---\t---\t%s---\t\n", strings.Repeat("---\t", len(shown)))
-	for n, r := range c.Rounds {
-		for _, s := range []sample{r.Before, r.Subject, r.After} {
-			cells := make([]string, len(shown))
-			for i, name := range shown {
-				cells[i] = number(s.Values[name])
-			}
-			fmt.Fprintf(columns, "| %d\t %s\t %s\t %.2f\t\n", n+1, s.Contender, strings.Join(cells, "\t "), s.Foreign)
-		}
-	}
-	_ = columns.Flush() // text for the terminal
-	for n, r := range c.Rounds {
-		verdict := "counts"
-		if len(r.Discarded) > 0 {
-			verdict = "discarded: " + strings.Join(r.Discarded, "; ")
-		}
-		fmt.Fprintf(out, "round %d: %s: ratio %s: %s\n", n+1, c.Metric, number(r.Ratio), verdict)
-	}
-	word := "median of those that count"
-	if _, counts := c.kept(); !counts {
-		word = "none counts; median of all"
-	}
-	fmt.Fprintf(out, "%s: %s\n", word, c.ratios(c.Metric))
-}
-
-// columns returns the values that the table of this scenario has.
-func (c comparison) columns() []string {
-	all := []string{
-		p50, p90, p99, answered50, rate, seconds, latency50, latency99, eventsEach, requestsEach, hubWrites, eventWrites, strayed, relapsed, unrepaired,
-		cpuEach, serverCPUEach, resident, eventCPU, slower, statusEach, statusRate,
-	}
-	return slices.DeleteFunc(all, func(name string) bool {
-		return !slices.ContainsFunc(c.Rounds, func(r round) bool {
-			_, ok := r.Subject.Values[name]
-			return ok
-		})
-	})
-}
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

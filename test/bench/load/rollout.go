@@ -23,14 +23,6 @@ const (
 	driftEvery = 50 * time.Millisecond
 )
 
-// The names of values, with their units, that only this scenario has.
-const (
-	// slower is p99 during the rollout, relative to p99 without it.
-	slower     = "p99 to p99 without a rollout"
-	statusEach = "status writes/Application"
-	statusRate = "status KiB/s"
-)
-
 // rollout has the Applications whose Deployments get another image, all at once, and beside
 // them others whose objects drift.
 type rollout struct {
@@ -60,29 +52,28 @@ func (w *world) rolloutScenario(ctx context.Context, _ *set) error {
 	if err := program.Each(ctx, size, atOnce, func(ctx context.Context, i int) error { return r.report(ctx, i, done) }); err != nil {
 		return err
 	}
-	about := comparison{Scenario: "rollout", Base: floor, Metric: slower}
-	return w.paired(ctx, about, r.others, []string{ours}, r.measure)
+	return w.rounds(ctx, "Rollout", r.others, append([]string{floor}, w.agents()...), r.measure)
 }
 
 // measure has objects drift for some time, and then during a rollout.
 func (r *rollout) measure(ctx context.Context) (sample, error) {
 	alone, err := r.drift(ctx, func(ctx context.Context) error { return program.Pause(ctx, r.long) })
 	if err != nil {
-		return sample{}, err
+		return nil, err
 	}
 	mark, err := kit.MarkAudit(r.w.cluster)
 	if err != nil {
-		return sample{}, err
+		return nil, err
 	}
 	during, err := r.drift(ctx, r.rollOut)
 	if err != nil {
-		return sample{}, err
+		return nil, err
 	}
-	during.Values[slower] = during.Values[p99] / alone.Values[p99]
-	for _, name := range []string{unrepaired, relapsed, strayed} {
-		during.Values[name] += alone.Values[name]
+	during["p99-to-p99-without"] = during["p99-ms"] / alone["p99-ms"]
+	for _, unit := range []string{unrepaired, relapsed, strayed} {
+		during[unit] += alone[unit]
 	}
-	if r.w.running == ours {
+	if isOurs(r.w.running) {
 		err = r.count(ctx, mark, during)
 	}
 	return during, err
@@ -93,7 +84,7 @@ func (r *rollout) measure(ctx context.Context) (sample, error) {
 func (r *rollout) drift(ctx context.Context, act func(context.Context) error) (sample, error) {
 	d, err := r.w.newDrifter(ctx, r.others)
 	if err != nil {
-		return sample{}, err
+		return nil, err
 	}
 	return r.w.measured(ctx, d, func() error {
 		group, ctx := errgroup.WithContext(ctx)
@@ -137,8 +128,8 @@ func (r *rollout) apply(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(n)).Patch(ctx, cm.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"})
-	if err != nil || r.w.running == ours {
+	_, err = r.w.client.CoreV1().ConfigMaps(namespaceOf(n)).Patch(ctx, cm.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"})
+	if err != nil || isOurs(r.w.running) {
 		return err
 	}
 	for i := n * s.perApplication; i < (n+1)*s.perApplication; i++ {
@@ -146,7 +137,7 @@ func (r *rollout) apply(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.kind.Write(ctx, r.w.clients, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "krake-observer"}); err != nil {
+		if _, err := s.kind.Write(ctx, r.w.client, s.namespace(i), s.object(i), patch, metav1.PatchOptions{FieldManager: "krake-observer"}); err != nil {
 			return err
 		}
 	}
@@ -182,7 +173,7 @@ func (r *rollout) replacePods(ctx context.Context, i int) error {
 		return err
 	}
 	for {
-		deployment, err := r.w.clients.Typed.AppsV1().Deployments(r.rolling.namespace(i)).Get(ctx, r.rolling.object(i), metav1.GetOptions{})
+		deployment, err := r.w.client.AppsV1().Deployments(r.rolling.namespace(i)).Get(ctx, r.rolling.object(i), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -216,7 +207,7 @@ func (r *rollout) report(ctx context.Context, i int, counts replicas) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.w.clients.Typed.AppsV1().Deployments(r.rolling.namespace(i)).
+	_, err = r.w.client.AppsV1().Deployments(r.rolling.namespace(i)).
 		Patch(ctx, r.rolling.object(i), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kube-controller-manager"}, "status")
 	return err
 }
@@ -224,18 +215,12 @@ func (r *rollout) report(ctx context.Context, i int, counts replicas) error {
 // count counts our agent's writes of status since the mark.
 func (r *rollout) count(ctx context.Context, mark kit.Mark, during sample) error {
 	prefix := applicationPrefix + r.rolling.name
-	writes, err := mark.FindNaming([]string{prefix}, kit.By(oursUser), func(request kit.Request) bool {
+	writes, err := mark.FindNaming([]string{prefix}, kit.By(kit.LocalAgent), func(request kit.Request) bool {
 		return strings.HasPrefix(request.Object.Name, prefix) && request.Object.Resource == "configmaps" && request.Verb == "patch"
 	})
 	if err != nil {
 		return err
 	}
-	cm, err := r.w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(0)).Get(ctx, r.rolling.applicationName(0), metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	count := float64(len(writes))
-	during.Values[statusEach] = count * float64(r.rolling.perApplication) / float64(r.rolling.size)
-	during.Values[statusRate] = count * float64(cm.Size()) / 1024 / during.Values[seconds]
+	during["status-writes/Application"] = float64(len(writes)*r.rolling.perApplication) / float64(r.rolling.size)
 	return nil
 }

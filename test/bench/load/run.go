@@ -5,161 +5,135 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"slices"
-	"time"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
+	"github.com/krake-observer/krake-observer/test/installation"
 )
 
 // scenario is a measurement: with the many objects of each kind, at each size or at the
 // last one, or in a separate cluster.
 type scenario struct {
-	everySize, lastSize, apart func(*world, context.Context, *set) error
-	// only is the kind that it needs, empty for any.
-	only string
+	name           string
+	every, isApart bool
+	only           string // the kind that it needs, empty for any
+	measure        func(*world, context.Context, *set) error
+	installedApart installation.Options
 }
 
-func scenarios() map[string]scenario {
-	return map[string]scenario{
-		"drift":     {everySize: (*world).driftScenario},
-		"memory":    {everySize: (*world).memoryScenario},
-		"storm":     {lastSize: (*world).stormScenario},
-		"restart":   {lastSize: (*world).restartScenario},
-		"idle":      {lastSize: (*world).idleScenario},
-		"harm":      {lastSize: (*world).harmScenario},
-		"churn":     {lastSize: (*world).churnScenario, only: "deployment"},
-		"unrelated": {lastSize: (*world).unrelatedScenario, only: "configmap"},
-		"foreign":   {lastSize: (*world).foreignScenario, only: "deployment"},
-		"fleet":     {apart: (*world).fleetScenario},
-		"rollout":   {apart: (*world).rolloutScenario},
-		"wide":      {apart: (*world).wideScenario},
-		"deep":      {apart: (*world).deepScenario},
+// scenarios are in order: of those with the same objects, the last change the cluster for good.
+func scenarios() []scenario {
+	return []scenario{
+		{name: "memory", every: true, measure: (*world).memoryScenario},
+		{name: "drift", every: true, measure: (*world).driftScenario},
+		{name: "restart", measure: (*world).restartScenario},
+		{name: "idle", measure: (*world).idleScenario},
+		{name: "harm", measure: (*world).harmScenario},
+		{name: "storm", measure: (*world).stormScenario},
+		{name: "churn", only: "deployment", measure: (*world).churnScenario},
+		{name: "foreign", only: "deployment", measure: (*world).foreignScenario},
+		{name: "fleet", isApart: true, measure: (*world).fleetScenario},
+		{name: "rollout", isApart: true, measure: (*world).rolloutScenario},
+		{name: "admission", isApart: true, measure: (*world).admissionScenario, installedApart: installation.Options{WebhookArgs: []string{"--dry-run-timeout=0"}}},
+		{name: "hub", isApart: true, measure: (*world).hubScenario, installedApart: installation.Options{Hub: true}},
 	}
 }
 
-// order is the order of scenarios with the same objects: those that change the cluster
-// for good come last.
-func order() []string {
-	return []string{"memory", "drift", "restart", "idle", "harm", "storm", "churn", "unrelated", "foreign", "wide", "deep", "fleet", "rollout"}
+func scenarioNames() (names []string) {
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
 }
 
-func run(ctx context.Context, options Options, out, log io.Writer) (err error) {
-	var r *report
-	if options.From != "" {
-		r, err = load(options.From, out)
-	} else {
-		r, err = measure(ctx, options, out, log)
-	}
-	if err != nil {
-		return err
-	}
-	for _, f := range r.derived() {
-		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", f.Scenario, f.Name, f.text(), f.bound())
-	}
-	if options.Markdown != "" {
-		if err := os.WriteFile(options.Markdown, []byte(r.tables()), 0o644); err != nil {
+func run(ctx context.Context, options Options, out, log io.Writer) error {
+	r := &report{out: out}
+	fmt.Fprint(out, units)
+	for _, kind := range options.Kinds {
+		if err := runKind(ctx, options, workload.KindOf(kind), r, log); err != nil {
 			return err
 		}
 	}
-	if err := r.plot(options.Plots); err != nil {
-		return err
+	for _, s := range options.chosen(func(s scenario) bool { return s.isApart }) {
+		err := with(ctx, options, s.installedApart, r, log, func(w *world) error { return w.perform(ctx, s, nil) })
+		if err != nil {
+			return err
+		}
 	}
-	if options.Strict {
-		return r.broken()
-	}
-	return r.wrong()
+	return errors.Join(r.wrong...)
 }
 
-// measure runs the chosen scenarios.
-func measure(ctx context.Context, options Options, out, log io.Writer) (*report, error) {
-	r := &report{Began: time.Now(), Processors: runtime.NumCPU(), Command: os.Args[1:], out: out, json: options.JSON}
-	for _, name := range options.Kinds {
-		if err := runKind(ctx, options, workload.Kinds()[name], r, log); err != nil {
-			return nil, err
+// chosen returns the scenarios that the user has chosen, in order.
+func (o Options) chosen(is func(scenario) bool) (chosen []scenario) {
+	for _, s := range scenarios() {
+		if is(s) && slices.Contains(o.Scenarios, s.name) {
+			chosen = append(chosen, s)
 		}
 	}
-	for _, name := range order() {
-		if act := scenarios()[name].apart; act != nil && slices.Contains(options.Scenarios, name) {
-			if err := runApart(ctx, options, name, act, r, log); err != nil {
-				return nil, err
-			}
-		}
+	return chosen
+}
+
+// with starts a cluster, and stops it.
+func with(ctx context.Context, options Options, in installation.Options, r *report, log io.Writer, do func(*world) error) error {
+	w, err := open(ctx, options, in, r, log)
+	if err != nil {
+		return err
 	}
-	return r, nil
+	return errors.Join(do(w), w.close())
 }
 
 // runKind measures all sizes in one growing cluster.
-func runKind(ctx context.Context, options Options, kind workload.Kind, r *report, log io.Writer) (err error) {
-	every := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.everySize })
-	last := options.chosen(kind.Name, func(s scenario) func(*world, context.Context, *set) error { return s.lastSize })
+func runKind(ctx context.Context, options Options, kind workload.Kind, r *report, log io.Writer) error {
+	last := options.chosen(func(s scenario) bool { return !s.isApart && (s.only == "" || s.only == kind.Name) })
+	every := slices.DeleteFunc(slices.Clone(last), func(s scenario) bool { return !s.every })
 	sizes := options.Sizes
 	if len(every) == 0 {
 		sizes = sizes[len(sizes)-1:]
 	}
-	if len(every)+len(last) == 0 {
+	if len(last) == 0 {
 		return nil
 	}
-	w, err := open(ctx, options, r, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	s := &set{name: "many", kind: kind, perApplication: options.PerApplication}
-	if slices.Contains(options.Scenarios, "memory") {
-		if err := w.base(ctx, s); err != nil {
-			return err
-		}
-	}
-	for i, size := range sizes {
-		if err := w.populate(ctx, s, size); err != nil {
-			return fmt.Errorf("make %d objects: %w", size, err)
-		}
-		acts := every
-		if i == len(sizes)-1 {
-			acts = append(slices.Clone(every), last...)
-		}
-		for _, act := range acts {
-			if err := w.perform(ctx, act, s); err != nil {
-				return err
+	return with(ctx, options, installation.Options{}, r, log, func(w *world) error {
+		s := &set{name: "many", kind: kind, perApplication: options.PerApplication}
+		for i, size := range sizes {
+			if err := w.populate(ctx, s, size); err != nil {
+				return fmt.Errorf("make %d objects: %w", size, err)
+			}
+			acts := every
+			if i == len(sizes)-1 {
+				acts = last
+			}
+			for _, act := range acts {
+				if err := w.perform(ctx, act, s); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
+	})
+}
+
+func (w *world) perform(ctx context.Context, act scenario, s *set) error {
+	if err := act.measure(w, ctx, s); err != nil {
+		return fmt.Errorf("%s: %w", act.name, err)
 	}
 	return nil
 }
 
-// act is a scenario with its name.
-type act struct {
-	name string
-	do   func(*world, context.Context, *set) error
-}
-
-// chosen returns the scenarios of a kind that the user has chosen, in order.
-func (o Options) chosen(kind string, part func(scenario) func(*world, context.Context, *set) error) []act {
-	var acts []act
-	for _, name := range order() {
-		s := scenarios()[name]
-		if do := part(s); do != nil && slices.Contains(o.Scenarios, name) && (s.only == "" || s.only == kind) {
-			acts = append(acts, act{name, do})
+// rounds measures each contender in each round.
+func (w *world) rounds(ctx context.Context, name string, s *set, contenders []string, measure func(context.Context) (sample, error)) error {
+	for round := range w.Rounds {
+		for _, contender := range contenders {
+			fmt.Fprintf(w.log, "load: %s, round %d of %d: %s\n", name, round+1, w.Rounds, contender)
+			if err := w.become(ctx, contender, s); err != nil {
+				return err
+			}
+			taken, err := measure(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", contender, err)
+			}
+			w.report.add(s.about(name), contender, taken)
 		}
-	}
-	return acts
-}
-
-func runApart(ctx context.Context, options Options, name string, do func(*world, context.Context, *set) error, r *report, log io.Writer) (err error) {
-	w, err := open(ctx, options, r, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	return w.perform(ctx, act{name, do}, nil)
-}
-
-func (w *world) perform(ctx context.Context, a act, s *set) error {
-	fmt.Fprintf(w.log, "load: %s\n", a.name)
-	if err := a.do(w, ctx, s); err != nil {
-		return fmt.Errorf("%s: %w", a.name, err)
 	}
 	return nil
 }
@@ -172,11 +146,8 @@ func (w *world) populate(ctx context.Context, s *set, size int) error {
 		return err
 	}
 	took, err := w.carryOut(ctx, s)
-	if err != nil {
-		return err
+	if err == nil {
+		w.report.add(s.about("ColdStart"), ours, sample{"s": took.Seconds(), "objects/s": float64(s.size-before) / took.Seconds()})
 	}
-	return w.report.measured(figure{
-		Scenario: "cold start", Name: fmt.Sprintf("%d %ss more, in %d Applications", s.size-before, s.kind.Name, (s.size-before)/s.perApplication),
-		Value: took.Seconds(), Unit: "s", Note: fmt.Sprintf("%.0f objects/s", float64(s.size-before)/took.Seconds()),
-	})
+	return err
 }

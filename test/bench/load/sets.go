@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
@@ -44,6 +43,11 @@ func (s *set) namespace(i int) string { return namespaceOf(i / s.perApplication)
 
 func (s *set) object(i int) string { return fmt.Sprintf("%s-%05d", s.name, i) }
 
+// about returns the name of a measurement with this set.
+func (s *set) about(name string) string {
+	return fmt.Sprintf("%s/kind=%s/objects=%d", name, s.kind.Name, s.size)
+}
+
 func (s *set) selector() string { return workload.SetLabel + "=" + s.name }
 
 // grow creates the Applications of more objects, up to the size. No agent carries them
@@ -61,7 +65,7 @@ func (w *world) grow(ctx context.Context, s *set, size int) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.clients.Typed.CoreV1().ConfigMaps(namespaceOf(from+i)).Create(ctx, cm, metav1.CreateOptions{})
+		_, err = w.client.CoreV1().ConfigMaps(namespaceOf(from+i)).Create(ctx, cm, metav1.CreateOptions{})
 		return err
 	})
 }
@@ -132,9 +136,6 @@ func (w *world) count(ctx context.Context, s *set) (int, error) {
 	options, sum := metav1.ListOptions{LabelSelector: s.selector(), Limit: 2000}, 0
 	for {
 		page, err := w.metadata.Resource(s.kind.Resource).List(ctx, options)
-		if apierrors.IsNotFound(err) { // a definition that is not served yet
-			return 0, nil
-		}
 		if err != nil {
 			return 0, err
 		}

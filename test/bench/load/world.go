@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -39,7 +40,6 @@ rules:
 const (
 	contenderAccount = "contender"
 	contendersUser   = "system:serviceaccount:" + contenderAccount + ":" + contenderAccount
-	oursUser         = "system:serviceaccount:krake-agents:local"
 )
 
 // world is a cluster in which the contenders run in turn.
@@ -48,9 +48,8 @@ type world struct {
 
 	cluster    *cluster.Cluster
 	ours       *installation.Installation
-	clients    workload.Clients
+	client     kubernetes.Interface
 	metadata   metadata.Interface
-	programs   string // the folder of the contenders' programs
 	kubeconfig string // of the contenders
 	report     *report
 	log        io.Writer
@@ -61,12 +60,10 @@ type world struct {
 	running string
 	guarded *set
 	process *cluster.Process
-	// settled is the memory of our agent, by the number of objects.
-	settled map[int]int64
 }
 
 // open starts a cluster with our webhook and a stopped agent.
-func open(ctx context.Context, options Options, r *report, log io.Writer) (w *world, err error) {
+func open(ctx context.Context, options Options, in installation.Options, r *report, log io.Writer) (w *world, err error) {
 	// No controller reacts to a change of a Deployment: each event is a drift, a repair,
 	// or an unnecessary write of a contender.
 	c, err := cluster.Start(ctx, cluster.Options{
@@ -80,19 +77,22 @@ func open(ctx context.Context, options Options, r *report, log io.Writer) (w *wo
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	w = &world{Options: options, cluster: c, report: r, log: log, running: nothing, programs: filepath.Join(c.Dir(), "contenders")}
-	if w.clients, err = workload.NewClients(c.RESTConfig(), true); err != nil {
+	w = &world{Options: options, cluster: c, report: r, log: log, running: nothing}
+	if w.client, err = workload.NewClient(c.RESTConfig()); err != nil {
 		return nil, err
 	}
 	if w.metadata, err = metadata.NewForConfig(c.RESTConfig()); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{w.delay, w.install, w.build, w.admit} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
+	if err := w.delay(); err != nil {
+		return nil, err
 	}
-	return w, nil
+	ctrl.SetLogger(logr.Discard()) // it would only warn that it was not called
+	in.Rewire = w.rewire
+	if w.ours, err = installation.InstallWith(ctx, c, in, log); err != nil {
+		return nil, err
+	}
+	return w, errors.Join(w.ours.StopAgent(), w.build(ctx), w.admit(ctx))
 }
 
 func (w *world) close() error {
@@ -104,7 +104,7 @@ func (w *world) close() error {
 }
 
 // delay starts the proxy that delays the requests of the contenders.
-func (w *world) delay(context.Context) (err error) {
+func (w *world) delay() (err error) {
 	if w.Delay == 0 {
 		return nil
 	}
@@ -128,43 +128,55 @@ func (w *world) rewire(kubeconfig string) error {
 	return w.proxy.WriteKubeconfig(kubeconfig, kubeconfig)
 }
 
-func (w *world) install(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // it would only warn that it was not called
-	options := installation.Options{Rewire: w.rewire}
-	if w.Profile != "" {
-		options.AgentProgram = "./test/profiled"
-		if w.Profile, err = filepath.Abs(w.Profile); err != nil {
-			return err
-		}
-		// Child processes inherit the environment.
-		if err := errors.Join(os.MkdirAll(w.Profile, 0o755), os.Setenv("KRAKE_PROFILES", w.Profile)); err != nil {
-			return err
-		}
-	}
-	if w.ours, err = installation.InstallWith(ctx, w.cluster, options, w.log); err != nil {
-		return err
-	}
-	return w.ours.StopAgent()
-}
-
 // build builds the contenders.
 func (w *world) build(ctx context.Context) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return fmt.Errorf("find the module: %w", err)
 	}
-	packages := []string{"./floor"}
-	if slices.ContainsFunc(w.Contenders, isGitops) {
-		packages = append(packages, "./gitops")
+	bench := filepath.Join(strings.TrimSpace(string(root)), "test", "bench")
+	programs := map[string][2]string{floor: {bench, "./floor"}}
+	if w.has(gitops) {
+		programs[gitops] = [2]string{bench, "./gitops"}
 	}
-	for _, name := range packages {
-		build := exec.CommandContext(ctx, "go", "build", "-o", w.programs+string(filepath.Separator), name)
-		build.Dir = filepath.Join(strings.TrimSpace(string(root)), "test", "bench")
+	if w.has(former) {
+		programs[former] = [2]string{w.Former, "./cmd/agent"}
+	}
+	if w.Profile != "" {
+		programs[ours] = [2]string{bench, "./profiled"}
+		folder, err := filepath.Abs(w.Profile)
+		// Child processes inherit the environment.
+		if err := errors.Join(err, os.MkdirAll(folder, 0o755), os.Setenv("KRAKE_PROFILES", folder)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Dir(w.program(ours)), 0o755), os.Rename(w.installed(), w.program(ours))); err != nil {
+		return err
+	}
+	for name, source := range programs {
+		build := exec.CommandContext(ctx, "go", "build", "-o", w.program(name), source[1])
+		build.Dir = source[0]
 		if text, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, text)
+			return fmt.Errorf("build %s in %s: %w\n%s", source[1], source[0], err, text)
 		}
 	}
 	return nil
+}
+
+// program returns the file of a contender's program.
+func (w *world) program(contender string) string {
+	return filepath.Join(w.cluster.Dir(), "contenders", contender)
+}
+
+// installed is the file of the agent that the installation starts.
+func (w *world) installed() string { return filepath.Join(w.cluster.Dir(), "installation", "agent") }
+
+// use makes one of our two agents the one that the installation starts.
+func (w *world) use(agent string) error {
+	if err := os.Remove(w.installed()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(w.program(agent), w.installed())
 }
 
 // admit creates the namespaces, and an account with all rights for the contenders, which

@@ -11,12 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -30,29 +28,14 @@ const (
 	Free = "free"
 )
 
-// Clients are two clients of an API server: Typed with the chosen encoding, Dynamic
-// with JSON.
-type Clients struct {
-	Typed   kubernetes.Interface
-	Dynamic dynamic.Interface
-}
-
-// NewClients makes both. It ignores the encodings of the configuration.
-func NewClients(config *rest.Config, protobuf bool) (Clients, error) {
+// NewClient makes a client that reads and writes protobuf, without a limit of requests.
+func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1                           // a contender must not wait for its own client
 	config.WarningHandler = rest.NoWarnings{} // of dry runs that a webhook under load leaves out
-	config.ContentType = runtime.ContentTypeJSON
-	json, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return Clients{}, err
-	}
-	if protobuf {
-		config.ContentType = runtime.ContentTypeProtobuf
-		config.AcceptContentTypes = runtime.ContentTypeProtobuf
-	}
-	typed, err := kubernetes.NewForConfig(config)
-	return Clients{Typed: typed, Dynamic: json}, err
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	return kubernetes.NewForConfig(config)
 }
 
 // Kind is a kind of guarded objects.
@@ -65,22 +48,23 @@ type Kind struct {
 
 	// Values returns the leaves of a live object, and other values.
 	Values func(object runtime.Object) map[string]string
-	// Watch watches objects of this kind, Get reads one, and Write sends it a merge patch.
-	Watch func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error)
-	Get   func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error)
-	Write func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error)
+	// Watch watches objects of this kind, and Write sends one a merge patch.
+	Watch func(ctx context.Context, c kubernetes.Interface, namespace string, options metav1.ListOptions) (watch.Interface, error)
+	Write func(ctx context.Context, c kubernetes.Interface, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error)
 
 	manifest func(leaves map[string]any) map[string]any
 	patch    func(values map[string]string) any
 }
 
-// Kinds returns all kinds, by name.
-func Kinds() map[string]Kind {
-	kinds := map[string]Kind{}
-	for _, k := range []Kind{ConfigMaps(), Deployments(), Custom()} {
-		kinds[k.Name] = k
+// Kinds returns the names of all kinds.
+func Kinds() []string { return []string{"configmap", "deployment"} }
+
+// KindOf returns the kind of that name.
+func KindOf(name string) Kind {
+	if name == "deployment" {
+		return Deployments()
 	}
-	return kinds
+	return ConfigMaps()
 }
 
 // ConfigMaps have their leaves in data.
@@ -97,14 +81,11 @@ func ConfigMaps() Kind {
 			return nil
 		},
 		patch: func(values map[string]string) any { return map[string]any{"data": values} },
-		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Typed.CoreV1().ConfigMaps(namespace).Watch(ctx, options)
+		Watch: func(ctx context.Context, c kubernetes.Interface, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+			return c.CoreV1().ConfigMaps(namespace).Watch(ctx, options)
 		},
-		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
-			return c.Typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
-			return c.Typed.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+		Write: func(ctx context.Context, c kubernetes.Interface, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
+			return c.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 		},
 	}
 }
@@ -126,14 +107,11 @@ func Deployments() Kind {
 			return nil
 		},
 		patch: func(values map[string]string) any { return inTemplate(values) },
-		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Typed.AppsV1().Deployments(namespace).Watch(ctx, options)
+		Watch: func(ctx context.Context, c kubernetes.Interface, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+			return c.AppsV1().Deployments(namespace).Watch(ctx, options)
 		},
-		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
-			return c.Typed.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
-			return c.Typed.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+		Write: func(ctx context.Context, c kubernetes.Interface, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
+			return c.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 		},
 	}
 }
@@ -152,86 +130,13 @@ func deploymentOf(leaves map[string]any, replicas int, image string) map[string]
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"spec": map[string]any{
-			"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+			"replicas": int64(replicas), "selector": map[string]any{"matchLabels": labels},
 			"template": map[string]any{
 				"metadata": map[string]any{"labels": labels, "annotations": leaves},
 				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": image}}},
 			},
 		},
 	}
-}
-
-// Custom has resources of [Definition] with about 2,000 lines, most of which no contender
-// guards.
-func Custom() Kind {
-	resource := schema.GroupVersionResource{Group: "load.example.org", Version: "v1", Resource: "deeps"}
-	in := func(c Clients, namespace string) dynamic.ResourceInterface {
-		return c.Dynamic.Resource(resource).Namespace(namespace)
-	}
-	return Kind{
-		Name: "custom", Resource: resource, Leaves: 19,
-		manifest: func(leaves map[string]any) map[string]any {
-			return map[string]any{
-				"apiVersion": resource.GroupVersion().String(), "kind": "Deep",
-				"spec": map[string]any{"leaves": leaves, "sections": sections()},
-			}
-		},
-		Values: func(object runtime.Object) map[string]string {
-			if custom, ok := object.(*unstructured.Unstructured); ok {
-				values, _, _ := unstructured.NestedStringMap(custom.Object, "spec", "leaves")
-				return values
-			}
-			return nil
-		},
-		patch: func(values map[string]string) any {
-			return map[string]any{"spec": map[string]any{"leaves": values}}
-		},
-		Watch: func(ctx context.Context, c Clients, namespace string, options metav1.ListOptions) (watch.Interface, error) {
-			return in(c, namespace).Watch(ctx, options)
-		},
-		Get: func(ctx context.Context, c Clients, namespace, name string) (runtime.Object, error) {
-			return in(c, namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Write: func(ctx context.Context, c Clients, namespace, name string, patch []byte, options metav1.PatchOptions) (runtime.Object, error) {
-			return in(c, namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-		},
-	}
-}
-
-// Definition returns the definition of the custom resources.
-func Definition() *unstructured.Unstructured {
-	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "deeps.load.example.org"},
-		"spec": map[string]any{
-			"group": "load.example.org", "scope": "Namespaced",
-			"names": map[string]any{"kind": "Deep", "listKind": "DeepList", "plural": "deeps", "singular": "deep"},
-			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{
-					"type": "object", "properties": map[string]any{"spec": anything},
-				}},
-			}},
-		},
-	}}
-}
-
-// sections are nested as deeply as those of real definitions: each of the hundred has
-// twenty lines as YAML.
-func sections() map[string]any {
-	all := map[string]any{}
-	for s := range 100 {
-		fields := map[string]any{}
-		for f := range 4 {
-			fields[fmt.Sprintf("field-%d", f)] = map[string]any{
-				"type": "string", "description": fmt.Sprintf("What field %d of section %d is for, as people write it.", f, s),
-				"default": "none", "maxLength": int64(63),
-			}
-		}
-		all[fmt.Sprintf("section-%02d", s)] = map[string]any{"properties": fields}
-	}
-	return all
 }
 
 // Leaf returns the name of a leaf.
@@ -246,6 +151,12 @@ func (k Kind) Manifest(set, name string) map[string]any {
 	manifest := k.manifest(leaves)
 	manifest["metadata"] = map[string]any{"name": name, "labels": map[string]any{SetLabel: set}}
 	return manifest
+}
+
+// Deployment returns a Deployment of a set.
+func Deployment(set, name string) (*appsv1.Deployment, error) {
+	deployment := new(appsv1.Deployment)
+	return deployment, runtime.DefaultUnstructuredConverter.FromUnstructured(Deployments().Manifest(set, name), deployment)
 }
 
 // Drifted returns the leaves with a wrong value, sorted.

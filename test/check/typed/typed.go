@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -100,51 +99,17 @@ func (p *Package) Check(name, text string) error {
 			files = append(files, file)
 		}
 	}
-	_, err = p.check(files, nil)
+	_, err = p.check(files)
 	return err
 }
 
-func (p *Package) check(files []*ast.File, info *types.Info) (*types.Package, error) {
+func (p *Package) check(files []*ast.File) (*types.Package, error) {
 	var mistakes []error
 	config := types.Config{
 		Importer: p.importer,
 		Sizes:    types.SizesFor("gc", runtime.GOARCH),
 		Error:    func(err error) { mistakes = append(mistakes, err) },
 	}
-	checked, _ := config.Check(p.path, p.set, files, info) // the function above collects all its errors
+	checked, _ := config.Check(p.path, p.set, files, nil) // the function above collects all its errors
 	return checked, errors.Join(mistakes...)
-}
-
-// References returns which functions, types, constants and variables of other files each file of the package names:
-// by the file that names, then by the file that defines.
-func (p *Package) References() (map[string]map[string][]string, error) {
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	var files []*ast.File
-	for _, file := range p.files {
-		files = append(files, file)
-	}
-	checked, err := p.check(files, info)
-	if err != nil {
-		return nil, err
-	}
-	fileOf := func(pos token.Pos) string { return filepath.Base(p.set.Position(pos).Filename) }
-	references := map[string]map[string][]string{}
-	for name, object := range info.Uses {
-		from, to := fileOf(name.Pos()), fileOf(object.Pos())
-		if object.Pkg() != checked || from == to || !isShared(object, checked) || slices.Contains(references[from][to], object.Name()) {
-			continue
-		}
-		if references[from] == nil {
-			references[from] = map[string][]string{}
-		}
-		references[from][to] = append(references[from][to], object.Name())
-	}
-	return references, nil
-}
-
-// isShared reports whether an object is a method or known in the whole package. Fields are no references of their own:
-// who reads one has named its type, or was given the value by one who has.
-func isShared(object types.Object, in *types.Package) bool {
-	_, isFunction := object.(*types.Func)
-	return isFunction || object.Parent() == in.Scope()
 }

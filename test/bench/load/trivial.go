@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,20 +16,19 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
 const (
-	// configuration is the name of our webhook's configuration.
-	configuration = "krake-webhook"
+	// webhookConfiguration is the name of our webhook's configuration.
+	webhookConfiguration = "krake-webhook"
 	// trivialAnnotation selects a ConfigMap for the trivial webhook. This adds
 	// trivialLabel, and the prepared patch for the annotation's value.
-	trivialAnnotation = "latency.example.com/trivial"
-	trivialLabel      = "latency.example.com/seen"
+	trivialAnnotation = "load.example.org/trivial"
+	trivialLabel      = "load.example.org/seen"
 )
 
 // operation is one of a JSON patch.
@@ -47,26 +45,25 @@ type operation struct {
 type trivialWebhook map[string][]byte
 
 // newTrivialWebhook reads what our webhook adds to an Application of each size.
-func (w *world) newTrivialWebhook(ctx context.Context, sizes []int) (trivialWebhook, error) {
-	operations := []operation{{"add", "/metadata/labels", map[string]string{trivialLabel: "true"}}}
-	one, err := json.Marshal(operations)
-	if err != nil {
+func (a *admission) newTrivialWebhook(ctx context.Context, sizes []int) (trivialWebhook, error) {
+	patches, first := trivialWebhook{}, operation{"add", "/metadata/labels", map[string]string{trivialLabel: "true"}}
+	var err error
+	if patches[""], err = json.Marshal([]operation{first}); err != nil {
 		return nil, err
 	}
-	patches := trivialWebhook{"": one}
 	for _, size := range sizes {
-		answer, err := w.poster.post(ctx, newRequest(cached, size, "example"), dryRun)
+		answer, _, err := a.post(ctx, known, size, "user", "example", dryRun)
 		if err != nil {
 			return nil, err
 		}
-		patch := slices.Clone(operations)
-		for key, value := range answer.cm.Data {
+		patch := []operation{first}
+		for key, value := range answer.Data {
 			if key != application.ManifestKey {
 				patch = append(patch, operation{"add", "/data/" + key, value})
 			}
 		}
-		if len(answer.cm.BinaryData) > 0 {
-			patch = append(patch, operation{"add", "/binaryData", answer.cm.BinaryData})
+		if len(answer.BinaryData) > 0 {
+			patch = append(patch, operation{"add", "/binaryData", answer.BinaryData})
 		}
 		if patches[strconv.Itoa(size)], err = json.Marshal(patch); err != nil {
 			return nil, err
@@ -75,21 +72,22 @@ func (w *world) newTrivialWebhook(ctx context.Context, sizes []int) (trivialWebh
 	return patches, nil
 }
 
-// Handle implements admission.Handler.
-func (t trivialWebhook) Handle(_ context.Context, request admission.Request) admission.Response {
+// Handle implements webhook.Handler.
+func (t trivialWebhook) Handle(_ context.Context, request webhook.Request) webhook.Response {
 	var cm corev1.ConfigMap
 	if err := json.Unmarshal(request.Object.Raw, &cm); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return webhook.Errored(http.StatusBadRequest, err)
 	}
-	patch := t[cm.Annotations[trivialAnnotation]]
 	kind := admissionv1.PatchTypeJSONPatch
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}}
+	return webhook.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Allowed: true, Patch: t[cm.Annotations[trivialAnnotation]], PatchType: &kind,
+	}}
 }
 
 // serveTrivial serves the trivial webhook with the same framework as ours, and
 // registers it as ours, except for the annotation.
-func (w *world) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error) {
-	webhook, err := w.newTrivialWebhook(ctx, sizes)
+func (a *admission) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error) {
+	trivial, err := a.newTrivialWebhook(ctx, sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -106,46 +104,31 @@ func (w *world) serveTrivial(ctx context.Context, sizes []int) (io.Closer, error
 		return nil, err
 	}
 	server := &http.Server{
-		Handler:           &admission.Webhook{Handler: webhook},
+		Handler:           &webhook.Webhook{Handler: trivial},
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 	}
 	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the server; a missing answer shows a failure
-	return server, w.registerTrivial(ctx, "https://"+listener.Addr().String(), certificate)
+	return server, a.registerTrivial(ctx, "https://"+listener.Addr().String(), certificate)
 }
 
-func (w *world) registerTrivial(ctx context.Context, url string, ca []byte) error {
-	configurations := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	ours, err := configurations.Get(ctx, configuration, metav1.GetOptions{})
+func (a *admission) registerTrivial(ctx context.Context, url string, ca []byte) error {
+	configurations := a.w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	ours, err := configurations.Get(ctx, webhookConfiguration, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	hook := ours.Webhooks[0].DeepCopy()
-	hook.Name = "trivial.latency.example.com"
+	hook.Name = "trivial.load.example.org"
 	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}
 	for i, condition := range hook.MatchConditions {
 		hook.MatchConditions[i].Expression = strings.ReplaceAll(condition.Expression, application.FormatAnnotation, trivialAnnotation)
 	}
 	_, err = configurations.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "latency-trivial"}, Webhooks: []admissionregistrationv1.MutatingWebhook{*hook},
+		ObjectMeta: metav1.ObjectMeta{Name: "load-trivial"}, Webhooks: []admissionregistrationv1.MutatingWebhook{*hook},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("register the trivial webhook: %w", err)
 	}
-	return poll(ctx, func() error {
-		answer, err := w.poster.post(ctx, newRequest(trivial, smallest, "registered"), dryRun)
-		if err != nil {
-			return err
-		}
-		return answer.treated(trivial)
-	})
-}
-
-// poll repeats try for a minute until it succeeds, and returns its last error.
-func poll(ctx context.Context, try func() error) (failure error) {
-	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		failure = try()
-		return failure == nil, nil
-	})
-	return failure
+	return a.await(ctx, trivial)
 }
