@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 	"github.com/krake-observer/krake-observer/test/check/typed"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const root = "../.."
