@@ -220,9 +220,7 @@ func (s *spokes) create(ctx context.Context) error {
 	err := program.Each(ctx, applicationsEach*s.w.Clusters, atOnce, func(ctx context.Context, i int) error {
 		manifest := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "object-%d"}, "data": {"key": "value"}}`, i)
 		name := spokeOf(i % s.w.Clusters)
-		cm := kit.Application(name, fmt.Sprintf("%s%d", applicationPrefix, i), manifest, kit.On(name))
-		_, err := s.w.client.CoreV1().ConfigMaps(name).Create(ctx, cm, metav1.CreateOptions{})
-		return err
+		return s.w.admitted(ctx, kit.Application(name, fmt.Sprintf("%s%d", applicationPrefix, i), manifest, kit.On(name)))
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
@@ -65,9 +66,25 @@ func (w *world) grow(ctx context.Context, s *set, size int) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.client.CoreV1().ConfigMaps(namespaceOf(from+i)).Create(ctx, cm, metav1.CreateOptions{})
-		return err
+		cm.Namespace = namespaceOf(from + i)
+		return w.admitted(ctx, cm)
 	})
+}
+
+// admitted creates an Application, and tries again if the webhook had no time for it.
+func (w *world) admitted(ctx context.Context, cm *corev1.ConfigMap) error {
+	for {
+		_, err := w.client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil // created by a try whose answer was lost
+		}
+		if !apierrors.IsInternalError(err) && !apierrors.IsTimeout(err) && !apierrors.IsTooManyRequests(err) {
+			return err
+		}
+		if err := program.Pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 // application returns an Application as a user creates it.
