@@ -91,7 +91,7 @@ func busy(t testing.TB) kit.App {
 	}
 	hub.Kubectl(t, "set", "image", "--namespace", app.Namespace, "deployment/shop", "web=registry.example/shop:wrong")
 	time.Sleep(time.Second)
-	until := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	hub.Kubectl(t, "annotate", "--namespace", app.Namespace, "deployment/shop", "krake.dev/hold-until="+until)
 	kit.Eventually(t, func() string {
 		if read := app.Read(t); len(read.Status.Objects) == 0 || read.Status.Objects[0].Hold == nil {
