@@ -45,7 +45,6 @@ fuzz:
 		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
 	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
-	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/lens
 	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
 	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),5000x) -fuzzminimizetime 10x ./internal/agent/guard
 
