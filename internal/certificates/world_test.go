@@ -229,13 +229,6 @@ func bundleOf(configuration *admissionv1.MutatingWebhookConfiguration) []byte {
 	return configuration.Webhooks[0].ClientConfig.CABundle
 }
 
-// states returns the number of recorded states of the configuration.
-func (w *world) states() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.bundles)
-}
-
 // last returns the newest recorded bundle.
 func (w *world) last() published {
 	w.mu.Lock()

@@ -77,6 +77,25 @@ func objection(pkg, imported string, inTest bool) string {
 	return ""
 }
 
+// objections returns why the imports and the clocks of a file are wrong, empty if they may be there.
+func objections(pkg, name string, text []byte) (found []string, err error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	inTest := strings.HasSuffix(name, "_test.go")
+	for _, spec := range parsed.Imports {
+		imported := strings.Trim(spec.Path.Value, `"`)
+		if why := objection(pkg, imported, inTest); why != "" {
+			found = append(found, "imports "+imported+": "+why)
+		}
+	}
+	if use := clock.Find(text); use != nil && isPure(pkg) && !inTest {
+		found = append(found, "uses "+string(use)+": the package is pure")
+	}
+	return found, nil
+}
+
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	root, checked := os.DirFS("../.."), 0
 	for _, top := range []string{"pkg", "internal", "cmd"} {
@@ -93,22 +112,12 @@ func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
-			if err != nil {
-				return err
-			}
 			checked++
-			inTest := strings.HasSuffix(name, "_test.go")
-			for _, spec := range parsed.Imports {
-				imported := strings.Trim(spec.Path.Value, `"`)
-				if why := objection(pkg, imported, inTest); why != "" {
-					t.Errorf("%s imports %s: %s", name, imported, why)
-				}
+			found, err := objections(pkg, name, text)
+			for _, why := range found {
+				t.Errorf("%s %s", name, why)
 			}
-			if use := clock.Find(text); use != nil && isPure(pkg) && !inTest {
-				t.Errorf("%s uses %s: the package is pure", name, use)
-			}
-			return nil
+			return err
 		})
 		if err != nil {
 			t.Error(err)

@@ -52,19 +52,19 @@ func metricOf(node ast.Node) (metric, bool) {
 	arguments := call.Args
 	if made.kind == "desc" { // the description of a metric that is computed on request
 		made.kind = "gauge"
-		made.name, _ = textOf(arguments[0])
+		made.name = textOf(arguments[0])
 		if len(arguments) > 1 {
-			made.help, _ = textOf(arguments[1])
+			made.help = textOf(arguments[1])
 		}
 	} else {
 		fields := fieldsOf(arguments[0])
-		made.name, _ = textOf(fields["Name"])
-		made.help, _ = textOf(fields["Help"])
+		made.name = textOf(fields["Name"])
+		made.help = textOf(fields["Help"])
 	}
 	for _, argument := range arguments[1:] {
 		if list, ok := argument.(*ast.CompositeLit); ok {
 			for _, element := range list.Elts {
-				label, _ := textOf(element)
+				label := textOf(element)
 				made.labels = append(made.labels, label)
 			}
 		}

@@ -145,12 +145,12 @@ func groupedOf(n int64) string {
 	return text
 }
 
-// textOf returns the text of a string literal.
-func textOf(expression ast.Expr) (string, bool) {
+// textOf returns the text of a string literal, empty for any other expression.
+func textOf(expression ast.Expr) string {
 	literal, ok := expression.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
-		return "", false
+		return ""
 	}
-	text, err := strconv.Unquote(literal.Value)
-	return text, err == nil
+	text, _ := strconv.Unquote(literal.Value) // a literal that was parsed
+	return text
 }
