@@ -74,7 +74,7 @@ func (r *rollout) measure(ctx context.Context) (sample, error) {
 		during[unit] += alone[unit]
 	}
 	if isOurs(r.w.running) {
-		err = r.count(ctx, mark, during)
+		err = r.count(mark, during)
 	}
 	return during, err
 }
@@ -213,7 +213,7 @@ func (r *rollout) report(ctx context.Context, i int, counts replicas) error {
 }
 
 // count counts our agent's writes of status since the mark.
-func (r *rollout) count(ctx context.Context, mark kit.Mark, during sample) error {
+func (r *rollout) count(mark kit.Mark, during sample) error {
 	prefix := applicationPrefix + r.rolling.name
 	writes, err := mark.FindNaming([]string{prefix}, kit.By(kit.LocalAgent), func(request kit.Request) bool {
 		return strings.HasPrefix(request.Object.Name, prefix) && request.Object.Resource == "configmaps" && request.Verb == "patch"
