@@ -79,14 +79,14 @@ func overtaking(t *testing.T) []mode {
 		}
 	}
 	return []mode{
-		{name: "somebody changes it before", fault: before(func(a *app, call proxy.Call, kind string) error {
+		{name: "another client changes it before", fault: before(func(a *app, call proxy.Call, kind string) error {
 			err := change(t.Context(), a.resource(kind), types.NamespacedName{Namespace: call.Namespace, Name: call.Subject()}, `{"metadata": {"annotations": {"somebody/note": "faster"}}}`)
 			if apierrors.IsNotFound(err) {
 				return nil // the call creates the object
 			}
 			return err
 		})},
-		{name: "somebody replaces it before", fault: before(func(a *app, call proxy.Call, kind string) error {
+		{name: "another client replaces it before", fault: before(func(a *app, call proxy.Call, kind string) error {
 			resource := env.Dynamic.Resource(a.resource(kind)).Namespace(call.Namespace)
 			if err := resource.Delete(t.Context(), call.Subject(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return err
@@ -246,7 +246,7 @@ func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	lanes := newLanes(t, "overtaken", 4)
 	of := []scenario{named("create"), named("update"), named("shrink"), named("delete")}
-	playTales(t, lanes, sample("somebody is faster", sweep("somebody is faster", of, overtaking(t), callsOf(t, lanes, of)), 20))
+	playTales(t, lanes, sample("another client is faster", sweep("another client is faster", of, overtaking(t), callsOf(t, lanes, of)), 20))
 }
 
 // Several users, two agents and two Applications at once.

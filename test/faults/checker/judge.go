@@ -231,7 +231,7 @@ func (j *judge) harmsNobody() {
 			continue
 		}
 		if _, byAgent := agentOf(l.end.User.Username); byAgent && proved.Name == "" {
-			j.report(harm, types.NamespacedName{}, "%s deleted what belongs to nobody: %s", shortOf(l.end.User.Username), l.end)
+			j.report(harm, types.NamespacedName{}, "%s deleted an object of no Application: %s", shortOf(l.end.User.Username), l.end)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName
 	after, isOwned := ownerOf(turn.after)
 	switch {
 	case proved.Name == "" && !j.mayAdopt(cluster, after, isOwned, whatIs(turn.after), turn.Request):
-		j.report(harm, after, "%s wrote to what belongs to nobody: %s", shortOf(turn.User.Username), turn.Request)
+		j.report(harm, after, "%s wrote to an object of no Application: %s", shortOf(turn.User.Username), turn.Request)
 	case wasOwned && isOwned && before != after && j.exists(before, turn.Received):
 		j.report(harm, before, "%s took what belongs to %s: %s", after, before, turn.Request)
 	}

@@ -261,7 +261,7 @@ func TestJudge(t *testing.T) {
 			c.write(user, app(web, isThere, service(80)))
 			c.write(other, c.marked(web, service(80), "demo-east"))
 		}},
-		{why: "what belongs to nobody is changed", want: harm, history: func(c *tape) {
+		{why: "an object of no Application is changed", want: harm, history: func(c *tape) {
 			c.write(user, in("demo", service(80)))
 			c.write(user, app(web, nil, service(81)))
 			c.write(agent, c.marked(web, service(81), "demo"))
@@ -271,7 +271,7 @@ func TestJudge(t *testing.T) {
 			c.write(user, app(web, annotated(application.AdoptAnnotation, "true"), service(81)))
 			c.write(agent, c.marked(web, service(81), "demo"))
 		}},
-		{why: "what belongs to nobody is deleted", want: harm, history: func(c *tape) {
+		{why: "an object of no Application is deleted", want: harm, history: func(c *tape) {
 			c.write(user, in("demo", service(80)))
 			c.write(user, app(web, nil))
 			c.remove(agent, in("demo", service(80)))
@@ -297,7 +297,7 @@ func TestJudge(t *testing.T) {
 			c.write(user, app(web, isThere, service(80)))
 			c.remove(agent, in("demo", service(80)))
 		}},
-		{why: "an object is created that nobody asked for", want: doubleCreate, history: func(c *tape) {
+		{why: "an object is created that no Application asks for", want: doubleCreate, history: func(c *tape) {
 			c.write(user, app(web, nil))
 			c.write(agent, c.marked(web, service(80), "demo"))
 		}},
