@@ -399,11 +399,13 @@ func TestAddressesInTurn(t *testing.T) {
 // An agent that ends does not wait for a host.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) {
+	over := make(chan struct{})
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) {
 		cancel()
-		<-r.Context().Done()
+		<-over // a handler that returns answers
 	})
 	_, err := fetchOne(ctx, w.fetcher(t), application.Source{URL: w.url("/a.yaml")})
+	close(over)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -198,6 +198,7 @@ func hangWebhook(t *testing.T) {
 // The webhook depends on nothing that it blocks. With its
 // configuration in place, and all replicas down, it starts without help.
 func TestWebhookStartsWithoutItself(t *testing.T) {
+	kit.Long(t, "starts the webhook many times")
 	namespace := newNamespace(t)
 	t.Run("a cold start", func(t *testing.T) {
 		killWebhook(t)

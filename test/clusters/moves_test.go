@@ -25,10 +25,8 @@ import (
 // other one. Applications that stay, and drift meanwhile, are repaired.
 func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
+	kit.Long(t, "an Application moves many times")
 	rounds := 15
-	if testing.Short() {
-		rounds = 3
-	}
 	const namespace = "moves"
 	newNamespace(t, namespace, planes()...)
 	seed := seedOf(t)

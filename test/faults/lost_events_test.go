@@ -111,6 +111,7 @@ func watchFault(of scenario, mode, place string) point {
 // Watches stay open and send nothing. The resync finds the changes.
 func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()
+	kit.Long(t, "waits for a resync")
 	l := newLane(t, "silent", resync)
 	a := l.newApp()
 	for i, say := range troubled.life[:3] {

@@ -225,6 +225,7 @@ func byTier(short, full int) int {
 // foreign object is touched.
 func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	t.Parallel()
+	kit.Long(t, "an agent is started for each call")
 	lanes := newLanes(t, "kills", 4)
 	calls := callsOf(t, lanes, scenarios)
 	crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)

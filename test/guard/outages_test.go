@@ -60,6 +60,7 @@ func during(t *testing.T, namespace string, outage func()) traffic {
 // The guard is down, hangs, or has a certificate that the API server does not trust. Requests then pass, also
 // those that it would refuse. The agent reverts what slips through.
 func TestOutages(t *testing.T) {
+	kit.Long(t, "parts of the installation are down")
 	namespace, strict := newWeb(t), newWeb(t, kit.Annotation("guard", "deny"))
 	for _, outage := range []struct {
 		what       string

@@ -203,6 +203,7 @@ func TestHooksThatAreOff(t *testing.T) {
 // Application stays unchanged.
 func TestHooksThatAreOffWhileSuspended(t *testing.T) {
 	t.Parallel()
+	kit.Long(t, "waits for what must not happen")
 	namespace := newNamespace(t)
 	a := newApp(t, namespace, "web", job, wishes{"hooks": "complete,shutdown"})
 	a.MustBe(t, application.StateRunning)

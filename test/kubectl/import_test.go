@@ -57,6 +57,7 @@ spec: {selector: {app: web-%[1]d}, ports: [{port: 80}]}
 // A namespace with 50 objects comes under observation, and is given up again. The agent writes its
 // marks, and nothing else; afterwards nothing is left of them.
 func TestImportWritesOnlyMarks(t *testing.T) {
+	kit.Long(t, "objects of many kinds")
 	kit.Must(t, installed.Look())
 	namespace := kit.UniqueName("import")
 	namespaceFor(t, namespace)
