@@ -268,65 +268,6 @@ spec:
 	}
 }
 
-// A cluster whose Applications are restored from a backup has the objects of the
-// earlier ones: they are adopted unchanged.
-func TestRestoredBackup(t *testing.T) {
-	kit.Long(t, "a backup is restored")
-	namespace := newNginx(t)
-	awaitCalm(t, namespace)
-	backup := stored(hub.Get(t, kit.ConfigMaps, namespace, "nginx"))
-	former := []*unstructured.Unstructured{hub.Get(t, kit.Deployments, namespace, "nginx"), hub.Get(t, kit.Services, namespace, "nginx")}
-	before := auditMark(t)
-	withoutAgent(t, func() {
-		hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
-		wish(t, namespace, "nginx", "force-delete", "true")
-		hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
-		createObject(t, backup)
-	})
-	uid := string(hub.Get(t, kit.ConfigMaps, namespace, "nginx").GetUID())
-	for i, resource := range []schema.GroupVersionResource{kit.Deployments, kit.Services} {
-		hub.EventuallyField(t, uid, resource, namespace, "nginx", "metadata", "annotations", "krake.dev/owner-uid")
-		if hub.Get(t, resource, namespace, "nginx").GetUID() != former[i].GetUID() {
-			t.Errorf("%s: the object was created anew", resource.Resource)
-		}
-	}
-	eventuallyReconciled(t, namespace, "nginx")
-	awaitCalm(t, namespace)
-	checkRepairs(t, eventuallyRepairs(t, before, 2, namespace), "/metadata/annotations/krake.dev~1owner-uid")
-	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
-		if r.Verb == "delete" || r.Verb == "create" && r.Object.Resource != "events" {
-			t.Errorf("want nothing created or deleted, got %s", r)
-		}
-	}
-}
-
-// An orphaning Application leaves its objects unchanged, except for our marks.
-func TestOrphan(t *testing.T) {
-	namespace := newNamespace(t)
-	createApplication(t, namespace, "nginx", nginxManifest, "", kit.Annotation("deletion-policy", "orphan"))
-	eventuallyReconciled(t, namespace, "nginx")
-	resources := []schema.GroupVersionResource{kit.Deployments, kit.Services}
-	var former []*unstructured.Unstructured
-	for _, resource := range resources {
-		former = append(former, hub.Get(t, resource, namespace, "nginx"))
-	}
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
-	for i, resource := range resources {
-		left := hub.Get(t, resource, namespace, "nginx")
-		if left == nil || left.GetUID() != former[i].GetUID() {
-			t.Errorf("%s: the object is not there any more", resource.Resource)
-			continue
-		}
-		if diff := cmp.Diff(former[i].Object["spec"], left.Object["spec"]); diff != "" {
-			t.Errorf("%s: the object is not as it was (-want +got):\n%s", resource.Resource, diff)
-		}
-		if text := fmt.Sprint(left.GetLabels(), left.GetAnnotations()); strings.Contains(text, "krake.dev") {
-			t.Errorf("%s: marks are left: %s", resource.Resource, text)
-		}
-	}
-	eventuallyNotes(t, namespace, "Orphaned", func(notes []string) bool { return len(notes) >= len(resources) }) // one for each
-}
-
 // Another client's finalizer blocks the deletion of an object, and so that of the
 // Application, which reports it. Both are deleted when the finalizer is removed.
 func TestStuckDeletion(t *testing.T) {
