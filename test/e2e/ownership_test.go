@@ -267,20 +267,3 @@ spec:
 		t.Errorf("the Deployment was to stay as it is, and is %v", left)
 	}
 }
-
-// Another client's finalizer blocks the deletion of an object, and so that of the
-// Application, which reports it. Both are deleted when the finalizer is removed.
-func TestStuckDeletion(t *testing.T) {
-	namespace := newNginx(t)
-	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": ["example.org/keep"]}}`)
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
-	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Stalled", "True", "DeletionBlocked"), "Service "+namespace+"/nginx")
-	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "False", "DeletionBlocked"), "example.org/keep")
-	hub.EventuallyField(t, "DELETING", kit.ConfigMaps, namespace, "nginx", "metadata", "labels", "krake.dev/state")
-	hub.EventuallyGone(t, kit.Deployments, namespace, "nginx")
-	hub.Change(t, kit.Services, namespace, "nginx", `{"metadata": {"finalizers": null}}`)
-	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
-	if hub.Get(t, kit.Services, namespace, "nginx") != nil {
-		t.Error("the Service is still there")
-	}
-}

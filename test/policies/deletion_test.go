@@ -201,14 +201,6 @@ func TestControllersMayDelete(t *testing.T) {
 	}
 }
 
-// The deletion of a namespace deletes its Applications.
-func TestDeletionOfANamespace(t *testing.T) {
-	namespace := newNamespace(t)
-	admitted(t, namespace)
-	create(t, administrator, plain(namespace, "plain"))
-	server.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
-}
-
 // Applications as owners are garbage-collected as usual: their dependents are deleted,
 // or orphaned.
 func TestGarbageCollection(t *testing.T) {
