@@ -222,18 +222,6 @@ func TestASecretByAnotherWord(t *testing.T) {
 	}
 }
 
-// A user who moves an Application away from a cluster causes the deletion of its
-// objects there.
-func TestMovingAwayWantsTheRight(t *testing.T) {
-	namespace := newNamespace(t)
-	app := newApplication(namespace, "web")
-	app.Annotations[application.ClusterAnnotation] = "other"
-	judge(t, "without the right to deploy there", noRights, create(t, editor, app))
-	kit.Must(t, create(t, root, app))
-	judge(t, "edit may not deploy to the other cluster, and moves the Application away from it", noRights,
-		patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`))
-}
-
 // An Application that was stored without the webhook can be corrected by a user with
 // the rights for the corrected one.
 func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
