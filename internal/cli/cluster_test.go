@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,22 +42,22 @@ func newCluster() cluster {
 
 // ServeHTTP implements http.Handler.
 func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "All" {
-		c.answerDryRun(w, r)
-		return
-	}
 	object, ok := c[r.URL.Path]
-	if !ok || r.Method != http.MethodGet {
-		w.WriteHeader(http.StatusNotFound)
-		object = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+	switch {
+	case r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "All":
+		c.answerDryRun(w, r)
+	case !ok || r.Method != http.MethodGet:
+		notFound(w, "", r.URL.Path)
+	default:
+		answer(w, codeOf(object), object)
 	}
-	if status, failed := object.(metav1.Status); failed && ok {
-		w.WriteHeader(int(status.Code))
+}
+
+func codeOf(object any) int {
+	if status, failed := object.(metav1.Status); failed {
+		return int(status.Code)
 	}
-	if err := json.NewEncoder(w).Encode(object); err != nil {
-		panic(err)
-	}
+	return http.StatusOK
 }
 
 func (c cluster) answerDryRun(w http.ResponseWriter, r *http.Request) {
@@ -70,17 +69,14 @@ func (c cluster) answerDryRun(w http.ResponseWriter, r *http.Request) {
 	if warning, ok := c["warning"].(string); ok {
 		w.Header().Add("Warning", fmt.Sprintf("299 - %q", warning))
 	}
-	var answer any = corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	var result any = corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 	if completed, ok := c["answer"]; ok {
-		answer = completed
+		result = completed
 	}
 	if refused, ok := c["dry run"].(metav1.Status); ok {
-		w.WriteHeader(int(refused.Code))
-		answer = refused
+		result = refused
 	}
-	if err = json.NewEncoder(w).Encode(answer); err != nil {
-		panic(err)
-	}
+	answer(w, codeOf(result), result)
 }
 
 // store adds the Application demo/web after admission.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -44,7 +42,7 @@ func (w *webhook) ServeHTTP(response http.ResponseWriter, request *http.Request)
 		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(text, nil, &cm)
 	}
 	if err != nil || request.Method != http.MethodPost {
-		w.answer(response, apierrors.NewBadRequest(fmt.Sprint(request.Method, err)))
+		answerError(response, apierrors.NewBadRequest(fmt.Sprint(request.Method, err)))
 		return
 	}
 	kinds := kindsIn(cm.Data[application.ManifestKey])
@@ -57,19 +55,19 @@ func (w *webhook) ServeHTTP(response http.ResponseWriter, request *http.Request)
 		response.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
 	}
 	if w.exists {
-		w.answer(response, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, cm.Name))
+		answerError(response, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, cm.Name))
 		return
 	}
 	for _, refused := range w.refused {
 		for i, kind := range kinds {
 			if kind == refused {
 				path := field.NewPath("data").Child(application.ManifestKey).Index(i).Child("kind")
-				w.answer(response, apierrors.NewInvalid(schema.GroupKind{Kind: "Application"}, cm.Name, field.ErrorList{field.Forbidden(path, "have an administrator create it")}))
+				answerError(response, apierrors.NewInvalid(schema.GroupKind{Kind: "Application"}, cm.Name, field.ErrorList{field.Forbidden(path, "have an administrator create it")}))
 				return
 			}
 		}
 	}
-	w.write(response, http.StatusCreated, cm)
+	answer(response, http.StatusCreated, cm)
 }
 
 func kindsIn(manifest string) []string {
@@ -80,19 +78,6 @@ func kindsIn(manifest string) []string {
 		}
 	}
 	return kinds
-}
-
-func (w *webhook) answer(response http.ResponseWriter, err *apierrors.StatusError) {
-	w.write(response, int(err.ErrStatus.Code), metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Message: err.ErrStatus.Message,
-		Reason: err.ErrStatus.Reason, Details: err.ErrStatus.Details, Code: err.ErrStatus.Code,
-	})
-}
-
-func (w *webhook) write(response http.ResponseWriter, code int, value any) {
-	response.Header().Set("Content-Type", "application/json")
-	response.WriteHeader(code)
-	_ = json.NewEncoder(response).Encode(value)
 }
 
 // document is an object of a kind.

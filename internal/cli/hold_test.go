@@ -99,10 +99,10 @@ func (w *writable) servePatch(out http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case stored.GetResourceVersion() != patch.Metadata.ResourceVersion:
-		answer(out, http.StatusConflict, typed(apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, name, io.ErrNoProgress)))
+		answerError(out, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, name, io.ErrNoProgress))
 		return
 	case w.refusal != nil:
-		answer(out, int(w.refusal.ErrStatus.Code), typed(w.refusal))
+		answerError(out, w.refusal)
 		return
 	}
 	said, err := json.Marshal(patch.Metadata.Annotations)

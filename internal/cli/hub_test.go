@@ -177,7 +177,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		parts = parts[1:]
 	}
 	if len(parts) < 3 { // discovery: other kinds are unknown
-		answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)))
+		notFound(w, "", r.URL.Path)
 		return
 	}
 	parts = parts[2:] // the version of the group
@@ -197,7 +197,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.asked = append(h.asked, r.Method+" "+r.URL.Path)
 	switch refused := h.refused[parts[0]]; {
 	case refused != nil:
-		answer(w, int(refused.ErrStatus.Code), typed(refused))
+		answerError(w, refused)
 	case parts[0] == "leases":
 		h.serveLeases(w, name)
 	case parts[0] == "serviceaccounts":
@@ -232,7 +232,11 @@ func (h *hub) serveEnrolments(w http.ResponseWriter, r *http.Request) {
 }
 
 func notFound(w http.ResponseWriter, resource, name string) {
-	answer(w, http.StatusNotFound, typed(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)))
+	answerError(w, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+}
+
+func answerError(w http.ResponseWriter, err *apierrors.StatusError) {
+	answer(w, int(err.ErrStatus.Code), typed(err))
 }
 
 // typed returns an error in its wire format.

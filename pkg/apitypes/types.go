@@ -1,7 +1,6 @@
 package apitypes
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -28,16 +26,6 @@ func BuiltIn() *Types { return builtIn() }
 var builtIn = sync.OnceValue(func() *Types {
 	return &Types{converter: applyconfigurations.NewTypeConverter(goTypes())}
 })
-
-// FromOpenAPI returns the types of a cluster, from the schemas of its OpenAPI v3 documents:
-// components.schemas, by name, of one or more groups.
-func FromOpenAPI(schemas map[string]*spec.Schema) (*Types, error) {
-	converter, err := managedfields.NewTypeConverter(schemas, false)
-	if err != nil {
-		return nil, fmt.Errorf("read the types of the API: %w", err)
-	}
-	return &Types{converter: converter}, nil
-}
 
 // Of returns the type of a resource, nil if it is not known.
 func (t *Types) Of(id manifest.ID) schema.Type {

@@ -351,24 +351,6 @@ func TestForgedDocuments(t *testing.T) {
 	}
 }
 
-// Objects that a former cluster cannot delete stay in the inventory, and deletion is tried
-// again.
-func TestLeavingIsNotDoneByHalves(t *testing.T) {
-	w := running(t, twoObjects, "")
-	here := w.objects
-	w.travel(t, "edge")
-	w.visit("edge", map[string]map[string]any{})
-	w.answer = func(live map[string]any) { setPods(&unstructured.Unstructured{Object: live}, 1) }
-	w.mustReconcile(t)
-	w.visit("local", here)
-	w.failures["Delete ConfigMap config"] = errors.New("no")
-	w.mustFail(t)
-	w.checkHolders(t, "edge", "local")
-	clear(w.failures)
-	w.mustReconcile(t)
-	w.checkHolders(t, "edge")
-}
-
 // While the hub does not answer, objects are repaired, but none is created that the hub does
 // not know. When the hub is back, the results are written.
 func TestHubThatDoesNotAnswer(t *testing.T) {

@@ -202,28 +202,15 @@ func TestPatchGuard(t *testing.T) {
 	check.Equal(t, "the patch itself, without the guard", "remove", patch[0].Op)
 }
 
-func TestOverlay(t *testing.T) {
-	forEach(t, "overlay.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).Overlay(c.object("desired"), c.object("live")))
-	})
-}
-
-func TestLateInitialize(t *testing.T) {
-	forEach(t, "late_initialize.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).LateInitialize(c.object("desired"), c.object("live")))
-	})
-}
-
-func TestRetain(t *testing.T) {
-	forEach(t, "retain.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).Retain(c.object("manifest"), c.object("former")))
-	})
-}
-
-func TestLearned(t *testing.T) {
-	forEach(t, "learned.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).Learned(c.object("desired"), c.object("manifest")))
-	})
+func TestResults(t *testing.T) {
+	for file, of := range map[string]func(schema.Schema, testCase) any{
+		"overlay.yaml":         func(s schema.Schema, c testCase) any { return s.Overlay(c.object("desired"), c.object("live")) },
+		"late_initialize.yaml": func(s schema.Schema, c testCase) any { return s.LateInitialize(c.object("desired"), c.object("live")) },
+		"retain.yaml":          func(s schema.Schema, c testCase) any { return s.Retain(c.object("manifest"), c.object("former")) },
+		"learned.yaml":         func(s schema.Schema, c testCase) any { return s.Learned(c.object("desired"), c.object("manifest")) },
+	} {
+		forEach(t, file, func(t *testing.T, c testCase) { c.check(t, "want", of(c.schema(t), c)) })
+	}
 }
 
 func TestObserve(t *testing.T) {

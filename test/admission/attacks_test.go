@@ -208,40 +208,6 @@ func TestTheGarbageCollectorIsNobodysDeputy(t *testing.T) {
 	}
 }
 
-// A deletion ends as it began: a user who may not delete the Application neither stops
-// it, nor makes it leave its objects.
-func TestADeletionGoesOn(t *testing.T) {
-	for name, attack := range map[string]string{
-		"by another cluster":         `{"metadata": {"annotations": {"krake.dev/cluster": "other"}}}`,
-		"by another format":          `{"metadata": {"annotations": {"krake.dev/application": "v2"}}}`,
-		"by another service account": `{"metadata": {"annotations": {"krake.dev/service-account": "powerful"}}}`,
-		"by giving up":               `{"metadata": {"annotations": {"krake.dev/force-delete": "true"}}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			namespace := newNamespace(t)
-			mustRun(t, namespace, "web")
-			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
-			admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "web", "--wait=false")
-			eventuallyState(t, application.StateDeleting, namespace, "web")
-			judge(t, "low changes it", deniedByPolicy, patch(t, low, namespace, "web", attack))
-			changed := get(t, namespace, "web")
-			if changed == nil {
-				t.Error("low had the Application go, and its objects stay")
-			} else {
-				for annotation, value := range changed.Annotations {
-					if strings.HasPrefix(annotation, "krake.dev/") && annotation+value != "krake.dev/applicationv1" {
-						t.Errorf("low has annotated the Application, which is being deleted, with %s=%s", annotation, value)
-					}
-				}
-			}
-			hub.Change(t, kit.Services, namespace, "web", `{"metadata": {"finalizers": null}}`)
-			// The Application is released in any case.
-			_ = patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null, "krake.dev/application": "v1"}}}`)
-			hub.EventuallyGone(t, kit.ConfigMaps, namespace, "web")
-		})
-	}
-}
-
 // A kind can be written in several ways.
 func TestASecretByAnotherWord(t *testing.T) {
 	namespace := newNamespace(t)
@@ -254,18 +220,6 @@ func TestASecretByAnotherWord(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A user who moves an Application away from a cluster causes the deletion of its
-// objects there.
-func TestMovingAwayWantsTheRight(t *testing.T) {
-	namespace := newNamespace(t)
-	app := newApplication(namespace, "web")
-	app.Annotations[application.ClusterAnnotation] = "other"
-	judge(t, "without the right to deploy there", noRights, create(t, editor, app))
-	kit.Must(t, create(t, root, app))
-	judge(t, "edit may not deploy to the other cluster, and moves the Application away from it", noRights,
-		patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/cluster": null}}}`))
 }
 
 // An Application that was stored without the webhook can be corrected by a user with

@@ -274,37 +274,6 @@ spec:
 	}
 }
 
-// A user who names a service account needs the right to act as it. An
-// agent that cannot act as the account reports it and does not act as itself.
-func TestNamedAccountNeedsTheRightToActAsIt(t *testing.T) {
-	namespace := newNamespace(t)
-	as := func(account string) *corev1.ConfigMap {
-		app := withManifest(namespace, "app", kinds()[0].object("", "made", "1"))
-		app.Annotations[application.ServiceAccountAnnotation] = account
-		return app
-	}
-	for _, account := range []string{"", " ", "  builder", "a/b", "../builder", "default", "elsewhere:builder", "Builder", "system:serviceaccount:x:y", "*", strings.Repeat("a", 300)} {
-		for _, u := range []user{low, editor, root} {
-			judge(t, fmt.Sprintf("%s names %q", u, account), invalidText, create(t, u, as(account)))
-		}
-	}
-	judge(t, "low", noRights, create(t, low, as("builder")))
-	since := hub.Mark(t)
-	kit.Must(t, create(t, editor, as("builder")))
-	eventuallyState(t, application.StateFailed, namespace, "app")
-	if status := get(t, namespace, "app").Data[application.StatusKey]; !strings.Contains(status, `"reason":"ServiceAccountNotFound"`) || !strings.Contains(status, "builder") {
-		t.Errorf("status is %s", status)
-	}
-	judge(t, "low takes the account away, and may create all that is in the manifest", admitted,
-		patch(t, low, namespace, "app", `{"metadata": {"annotations": {"krake.dev/service-account": null}}}`))
-	eventuallyState(t, application.StateRunning, namespace, "app")
-	for _, r := range since.Requests(t, kit.By(string(agent)), kit.In(namespace), kit.Request.IsWrite) {
-		if r.Object.Resource == "serviceaccounts" {
-			t.Errorf("the agent wrote: %s", r)
-		}
-	}
-}
-
 // forgedData are false entries that a user could try.
 func forgedData() map[string]string {
 	const victim = `[{"apiVersion":"v1","kind":"Service","name":"victim"}]`

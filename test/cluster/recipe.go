@@ -116,16 +116,6 @@ func flags(version string) []string {
 	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " ")}
 }
 
-// BuildFlags returns the flags for go build with which [Build] builds its programs. Without them, an API
-// server does not know its version.
-func BuildFlags(ctx context.Context) ([]string, error) {
-	recipe, err := findRecipe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return flags(recipe.version), nil
-}
-
 // fingerprint identifies the sources in the folder together with the flags.
 func fingerprint(folder string, flags []string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -63,23 +63,6 @@ func TestEnrolAgain(t *testing.T) {
 	}
 }
 
-// If a token has leaked, the administrator deletes the Secret that it is bound to.
-func TestATokenGoesWithItsSecret(t *testing.T) {
-	kit.Long(t, "the API server forgets a token late")
-	t.Parallel() // it waits until the API server's cache expires
-	options := optionsFor(t, "leaky")
-	mustEnrol(t, options)
-	leaked := agentOf(t, enrolment.Options{Out: kept(t, options)})
-	awaitRights(t, leaked, "leaky")
-	kit.Must(t, kubectl(t.Context(), env.hub, "delete", "secret", "--namespace", agents, "leaky-enrolment"))
-	kit.Eventually(t, func() string { return isRefusedToken(t, leaked, "leaky") })
-	mustEnrol(t, options)
-	awaitRights(t, agentOf(t, options), "leaky")
-	if problem := isRefusedToken(t, leaked, "leaky"); problem != "" {
-		t.Errorf("after the next enrolment %s", problem)
-	}
-}
-
 // An enrolment that would take over foreign objects is refused, before anything is
 // created.
 func TestEnrolRefuses(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -36,19 +35,6 @@ func applicationYAML(t *testing.T, namespace, name, manifest, schema string, opt
 func createApplication(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) {
 	t.Helper()
 	hub.KubectlWith(t, applicationYAML(t, namespace, name, manifest, schema, options...), "create", "-f", "-")
-}
-
-// checkSays fails unless kubectl prints exactly this, and succeeds or fails as
-// expected.
-func checkSays(t *testing.T, succeeds bool, want, input string, arguments ...string) {
-	t.Helper()
-	text, err := tryKubectl(t, input, arguments...)
-	if (err == nil) != succeeds {
-		t.Errorf("kubectl ends with %v, and success is to be %t", err, succeeds)
-	}
-	if diff := cmp.Diff(want, text); diff != "" {
-		t.Errorf("what kubectl says (-want +got):\n%s", diff)
-	}
 }
 
 // document reads a status document of an Application.

@@ -41,14 +41,3 @@ func TestModes(t *testing.T) {
 	eventuallyCondition(t, namespace, "nginx", "Drifted", "False", "NoDrift")
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/replicas")
 }
-
-// A suspended Application is deleted with its objects as any other.
-func TestASuspendedApplicationIsDeleted(t *testing.T) {
-	namespace := newNginx(t)
-	wish(t, namespace, "nginx", "mode", "suspend")
-	eventuallyCondition(t, namespace, "nginx", "Reconciled", "Unknown", "Suspended")
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
-	if hub.Get(t, kit.Deployments, namespace, "nginx") != nil || hub.Get(t, kit.Services, namespace, "nginx") != nil {
-		t.Error("objects of the Application are left")
-	}
-}

@@ -43,21 +43,6 @@ func TestRemovedFromTheSpec(t *testing.T) {
 	}
 }
 
-// A field that another client changed before it was removed from the spec is no longer
-// ours.
-func TestRemovedFromTheSpecAndChanged(t *testing.T) {
-	namespace := newNamespace(t)
-	createApplication(t, namespace, "nginx", privileged, "")
-	eventuallyReconciled(t, namespace, "nginx")
-	withoutAgent(t, func() {
-		hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}`)
-		respec(t, namespace, "nginx", strings.NewReplacer("nginx:1.27", "nginx:1.28", "terminationGracePeriodSeconds: 7", "restartPolicy: Always").Replace(privileged))
-	})
-	hub.EventuallyField(t, "nginx:1.28", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 0, "image")
-	awaitCalm(t, namespace)
-	hub.EventuallyField(t, 9, kit.Deployments, namespace, "nginx", "spec", "template", "spec", "terminationGracePeriodSeconds")
-}
-
 const privileged = `
 apiVersion: apps/v1
 kind: Deployment

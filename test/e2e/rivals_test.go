@@ -59,37 +59,3 @@ func flip(t *testing.T, namespace string, lasts time.Duration) (changes int) {
 		}
 	}
 }
-
-// A sidecar that another client inserts before our container is no drift if the list
-// may be longer; a drift of our container is repaired in its new place.
-func TestSidecar(t *testing.T) {
-	namespace := newNamespace(t)
-	createApplication(t, namespace, "nginx", nginxManifest, `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: nginx}
-spec:
-  template:
-    spec:
-      containers:
-      - image: null
-      - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}
-`)
-	eventuallyState(t, "RUNNING", namespace, "nginx")
-	awaitCalm(t, namespace)
-	before := auditMark(t)
-	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
-		{"name": "sidecar", "image": "sidecar:1"}, {"name": "nginx", "image": "nginx:1.27"}]}}}}`)
-	awaitCalm(t, namespace)
-	if made := repairs(t, before, namespace); len(made) > 0 {
-		t.Errorf("the sidecar is no drift, and was repaired: %v", made)
-	}
-
-	hub.Change(t, kit.Deployments, namespace, "nginx", `{"spec": {"template": {"spec": {"containers": [
-		{"name": "sidecar", "image": "sidecar:2"}, {"name": "nginx", "image": "nginx:evil"}]}}}}`)
-	hub.EventuallyField(t, "nginx:1.27", kit.Deployments, namespace, "nginx", "spec", "template", "spec", "containers", 1, "image")
-	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/template/spec/containers/1/image")
-	if got := kit.Field(hub.Get(t, kit.Deployments, namespace, "nginx"), "spec", "template", "spec", "containers", 0, "image"); got != "sidecar:2" {
-		t.Errorf("the image of the sidecar is %v, want sidecar:2", got)
-	}
-}

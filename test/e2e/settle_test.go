@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/health"
@@ -84,22 +83,6 @@ func checkNames(t *testing.T, text string, names ...string) {
 			t.Errorf("%q does not name %s", text, name)
 		}
 	}
-}
-
-// createObject creates an object as kubectl create -f does.
-func createObject(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	hub.KubectlWith(t, kit.YAML(t, object), "create", "-f", "-")
-}
-
-// stored returns an object as a backup has it: without the fields that identify its
-// first life.
-func stored(object *unstructured.Unstructured) *unstructured.Unstructured {
-	stored := object.DeepCopy()
-	for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences"} {
-		unstructured.RemoveNestedField(stored.Object, "metadata", name)
-	}
-	return stored
 }
 
 // wish sets an annotation of ours on an Application: "mode", "observe".

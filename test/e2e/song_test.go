@@ -146,31 +146,3 @@ func TestSongDocuments(t *testing.T) {
 		}
 	}
 }
-
-// A change of an observed field is reverted, and any other is left alone. One test
-// changes both at once, so that the repair shows that the agent saw the other change.
-func TestSongDrift(t *testing.T) {
-	namespace := newSong(t)
-	before := auditMark(t)
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"key2": "mine", "rythms": ["bubam", "mine"]}}`)
-
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"key1": "x"}}`)
-	hub.EventuallyField(t, "kilestbo", songs, namespace, "top50", "spec", "key1")
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"key3": "x"}}`)
-	hub.EventuallyField(t, "kilestlai", songs, namespace, "top50", "spec", "key3")
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"rythms": ["x", "mine"]}}`)
-	hub.EventuallyField(t, "[bubam mine]", songs, namespace, "top50", "spec", "rythms")
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"rythms": ["bubam", "mine", "third"]}}`)
-	hub.EventuallyField(t, "[bubam mine]", songs, namespace, "top50", "spec", "rythms")
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"rythms": ["bubam"]}}`)
-	hub.Change(t, artists, namespace, "gainsbourg", `{"spec": {"birth": 1999}}`)
-	hub.EventuallyField(t, 1928, artists, namespace, "gainsbourg", "spec", "birth")
-
-	hub.Change(t, songs, namespace, "top50", `{"spec": {"key1": "again"}}`)
-	hub.EventuallyField(t, "kilestbo", songs, namespace, "top50", "spec", "key1")
-	hub.EventuallyField(t, "mine", songs, namespace, "top50", "spec", "key2")
-	hub.EventuallyField(t, "[bubam]", songs, namespace, "top50", "spec", "rythms")
-
-	made := eventuallyRepairs(t, before, 6, namespace)
-	checkRepairs(t, made, "/spec/key1", "/spec/key3", "/spec/rythms/0", "/spec/rythms/2", "/spec/birth")
-}

@@ -3,14 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/openapi3"
-
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // concertKind defines a kind with a list that has a key, and the agent's rights on it.
@@ -76,30 +69,4 @@ func TestListOfACustomResourceIsAlignedByTheStatedKey(t *testing.T) {
 		{"name": "drum", "beats": 1}, {"name": "tuba", "beats": 4}, {"name": "horn", "beats": 7}]}}`)
 	hub.EventuallyField(t, 3, concerts, namespace, "opening", "spec", "parts", 2, "beats")
 	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/parts/2/beats")
-}
-
-// A cluster reports the same about built-in types as client-go.
-func TestKeysOfBuiltInTypes(t *testing.T) {
-	document, err := openapi3.NewRoot(hub.Discovery().OpenAPIV3()).GVSpec(gvr.GroupVersion{Group: "apps", Version: "v1"})
-	kit.Must(t, err)
-	served, err := apitypes.FromOpenAPI(document.Components.Schemas)
-	kit.Must(t, err)
-	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment"}
-	for _, path := range [][]string{{"containers"}, {"containers", "*", "ports"}, {"containers", "*", "env"}, {"containers", "*", "args"}, {"volumes"}, {"tolerations"}} {
-		var keys [][]schema.Key
-		for _, known := range []*apitypes.Types{apitypes.BuiltIn(), served} {
-			place := known.Of(id).Field("spec").Field("template").Field("spec")
-			for _, name := range path {
-				if name == "*" {
-					place = place.Element()
-				} else {
-					place = place.Field(name)
-				}
-			}
-			keys = append(keys, place.Keys())
-		}
-		if diff := cmp.Diff(keys[0], keys[1]); diff != "" {
-			t.Errorf("%v: -client-go +cluster\n%s", path, diff)
-		}
-	}
 }

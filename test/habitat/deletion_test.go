@@ -116,38 +116,6 @@ func (h home) belongs(t *testing.T, name string, uid types.UID) string {
 	return ""
 }
 
-// A Habitat waits while an older one of its name is being deleted, and its status
-// reports that. Then it runs, with a StatefulSet of its own.
-func TestRecreatedWhileDeleting(t *testing.T) {
-	kit.Long(t, "a long story of one Habitat")
-	t.Parallel()
-	h := newHome(t)
-	h.run(t, service("web", 1, nil))
-	former := h.get(t, kit.StatefulSets, "web").GetUID()
-	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": ["example.org/lingers"]}}`)
-	h.delete(t, habitats, "web")
-	kit.Eventually(t, func() string {
-		if live := h.get(t, kit.StatefulSets, "web"); live.GetDeletionTimestamp() == nil {
-			return "the StatefulSet is not being deleted"
-		}
-		return ""
-	})
-	again := h.create(t, habitats, service("web", 2, object{"image": "registry.test/hab/web:2"}))
-	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "PreviousTerminating")
-	h.eventuallyField(t, message, habitats, "web", "status", "message")
-	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() != former || imageOf(live) != "registry.test/hab/web:1" {
-		t.Errorf("what is being deleted was changed: %v", imageOf(live))
-	}
-	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"finalizers": null}}`)
-	h.mustRun(t, "web")
-	h.mustBelong(t, "web", again.GetUID())
-	if live := h.get(t, kit.StatefulSets, "web"); live.GetUID() == former || imageOf(live) != "registry.test/hab/web:2" {
-		t.Errorf("the StatefulSet is %s with %v, want another one", live.GetUID(), imageOf(live))
-	}
-	h.mustOwn(t, "web")
-	h.mustHavePeer(t, 2)
-}
-
 // The deletion of a namespace with Habitats ends, and nothing is created in it
 // meanwhile.
 func TestNamespaceIsDeleted(t *testing.T) {

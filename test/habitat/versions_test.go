@@ -1,7 +1,6 @@
 package habitat
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -108,22 +107,6 @@ func TestUnknownVersion(t *testing.T) {
 	h.mustRefuse(t, "known", `{"customVersion": null}`, "customVersion")
 }
 
-// An absent version is the same as v1beta1, and may be set later.
-func TestVersionMayBeSaid(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	unversioned := old("bare", 1)
-	delete(unversioned, "customVersion")
-	h.create(t, habitats, unversioned)
-	h.mustRun(t, "bare")
-	uid := h.get(t, kit.Deployments, "bare").GetUID()
-	h.patch(t, habitats, "bare", "user", `{"customVersion": "v1beta1"}`)
-	h.patch(t, habitats, "bare", "user", `{"customVersion": ""}`)
-	h.mustRefuse(t, "bare", `{"customVersion": "v1beta2"}`, "customVersion")
-	h.mustRun(t, "bare")
-	h.mustStay(t, kit.Deployments, "bare", uid)
-}
-
 // mustRefuse fails unless the API server refuses an edit of a Habitat, with this word.
 func (h home) mustRefuse(t *testing.T, name, patch, word string) {
 	t.Helper()
@@ -131,23 +114,4 @@ func (h home) mustRefuse(t *testing.T, name, patch, word string) {
 	if err == nil || !strings.Contains(said, word) {
 		t.Errorf("%s of %s: %v, want a refusal that names %s: %s", patch, name, err, word, said)
 	}
-}
-
-// A change that a StatefulSet does not support is refused at once.
-func TestStorageCannotChange(t *testing.T) {
-	kit.Long(t, "a long story of one Habitat")
-	t.Parallel()
-	h := newHome(t)
-	h.run(t,
-		service("kept", 1, object{"persistentStorage": object{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}}),
-		service("none", 1, nil),
-	)
-	for _, c := range []struct{ name, storage string }{
-		{"kept", `{"size": "2Gi"}`}, {"kept", `{"storageClassName": "fast"}`}, {"kept", `{"mountPath": "/elsewhere"}`}, {"kept", `null`},
-		{"none", `{"size": "1Gi", "storageClassName": "", "mountPath": "/data"}`},
-	} {
-		h.mustRefuse(t, c.name, fmt.Sprintf(`{"spec": {"v1beta2": {"persistentStorage": %s}}}`, c.storage), "persistentStorage")
-	}
-	h.edit(t, "kept", `{"image": "registry.test/hab/kept:2"}`) // and all other work continues
-	h.mustRoll(t, "kept", "registry.test/hab/kept:2")
 }

@@ -103,17 +103,6 @@ func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	}
 }
 
-// If no container would use a Secret, none is created.
-func TestHooksWithoutAWorkloadCreateNoSecrets(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	a := newApp(t, namespace, "web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: green}}", wishes{"hooks": "complete,shutdown"})
-	a.MustBe(t, application.StateRunning)
-	if diff := cmp.Diff([]string{"configmap settings"}, a.objects(t, env.hub)); diff != "" {
-		t.Errorf("objects (-want +got):\n%s", diff)
-	}
-}
-
 // secretsOf reads the data of the Secrets of an Application's hooks, by name.
 func secretsOf(t *testing.T, namespace string) map[string]map[string][]byte {
 	t.Helper()

@@ -103,20 +103,17 @@ func (p pod) token(hook application.Hook) string { return p.variables[applicatio
 
 // client returns a client that trusts the endpoint by the files of a hook. It resolves
 // the endpoint's name to the agent, as the cluster's DNS and Service would.
-func (p pod) client(s *spoke, hook application.Hook, withCertificate bool) (*http.Client, error) {
+func (p pod) client(s *spoke, hook application.Hook) (*http.Client, error) {
 	folder := application.CertsPath(hook)
 	trusted := x509.NewCertPool()
 	if !trusted.AppendCertsFromPEM(p.files[path.Join(folder, application.CABundleKey)]) {
 		return nil, errors.New("there is no CA bundle")
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}
-	if withCertificate {
-		pair, err := tls.X509KeyPair(p.files[path.Join(folder, application.CertificateKey)], p.files[path.Join(folder, application.PrivateKeyKey)])
-		if err != nil {
-			return nil, err
-		}
-		security.Certificates = []tls.Certificate{pair}
+	pair, err := tls.X509KeyPair(p.files[path.Join(folder, application.CertificateKey)], p.files[path.Join(folder, application.PrivateKeyKey)])
+	if err != nil {
+		return nil, err
 	}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted, Certificates: []tls.Certificate{pair}}
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.endpoint)
 	}
@@ -127,9 +124,8 @@ func (p pod) client(s *spoke, hook application.Hook, withCertificate bool) (*htt
 
 // request is a program's request to the endpoint.
 type request struct {
-	method, url, contentType, body string
-	hook                           application.Hook // the hook whose files it uses
-	noCertificate                  bool
+	url, body string
+	hook      application.Hook // the hook whose files it uses
 }
 
 // says is the request of a correct program.
@@ -138,7 +134,7 @@ func (p pod) says(hook application.Hook) request {
 	if err != nil {
 		panic(err) // only texts
 	}
-	return request{http.MethodPut, p.variables[application.URLVariable(hook)], "application/json", string(body), hook, false}
+	return request{p.variables[application.URLVariable(hook)], string(body), hook}
 }
 
 // with replaces the token of the request.
@@ -155,23 +151,22 @@ func (r request) to(action string) request {
 
 // answer is the agent's answer.
 type answer struct {
-	code   int
-	header http.Header
-	state  application.State
-	text   string
+	code  int
+	state application.State
+	text  string
 }
 
 // send sends a request.
 func (p pod) send(ctx context.Context, s *spoke, r request) (answer, error) {
-	client, err := p.client(s, r.hook, !r.noCertificate)
+	client, err := p.client(s, r.hook)
 	if err != nil {
 		return answer{}, err
 	}
-	outgoing, err := http.NewRequestWithContext(ctx, r.method, r.url, strings.NewReader(r.body))
+	outgoing, err := http.NewRequestWithContext(ctx, http.MethodPut, r.url, strings.NewReader(r.body))
 	if err != nil {
 		return answer{}, err
 	}
-	outgoing.Header.Set("Content-Type", r.contentType)
+	outgoing.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(outgoing)
 	if err != nil {
 		return answer{}, err
@@ -189,7 +184,7 @@ func (p pod) send(ctx context.Context, s *spoke, r request) (answer, error) {
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&told); err != nil {
 		return answer{}, fmt.Errorf("the answer %q is no JSON: %w", body, err)
 	}
-	return answer{response.StatusCode, response.Header, told.Status.State, string(body)}, nil
+	return answer{response.StatusCode, told.Status.State, string(body)}, nil
 }
 
 // mustAnswer sends a request, and fails if the answer has another code. All tests call

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -256,33 +254,4 @@ func TestShutdownNotConfirmed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Without a workload, the deletion does not wait.
-func TestShutdownOfNothing(t *testing.T) {
-	t.Parallel()
-	a, _, _ := newWeb(t, wishes{"shutdown-grace-time": "1s", "shutdown-retry-count": "100"}, hangs)
-	a.Delete(t)
-	a.MustBe(t, application.StateWaiting)
-	kit.Must(t, env.hub.AppsV1().Deployments(a.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	a.mustGo(t, env.hub)
-}
-
-// Only a Service of the Application itself is called: neither another client's Service
-// of that name, nor one that leads out of the cluster.
-func TestShutdownOfOthers(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	b := env.local.put(t, namespace, heard)
-	a := newApp(t, namespace, "web", job, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"})
-	a.MustBe(t, application.StateRunning)
-	env.hub.Kubectl(t, "--namespace", namespace, "create", "service", "clusterip", "shutdown", "--tcp=80")
-	a.Delete(t)
-	a.MustBe(t, application.StateDegraded)
-	a.Says(t, application.StalledCondition, "no Service called shutdown")
-	if b.count() > 0 {
-		t.Error("the Service of somebody else was asked")
-	}
-	a.Annotate(t, "hooks", "complete")
-	a.mustGo(t, env.hub)
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -79,19 +78,6 @@ func (s *spoke) grant(t *testing.T, namespace string) {
 	}
 	s.plane.Kubectl(t, "create", "rolebinding", "krake-hooks-"+s.Name, "--clusterrole=krake-hooks",
 		"--serviceaccount=krake-agents:"+s.Name, "--namespace", namespace)
-}
-
-// ready waits until the endpoint is served.
-func (s *spoke) ready(t *testing.T) {
-	t.Helper()
-	kit.Must(t, s.Start(t.Context()))
-	kit.Eventually(t, func() string {
-		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.endpoint)
-		if err != nil {
-			return err.Error()
-		}
-		return check.Message(connection.Close())
-	})
 }
 
 // through rewrites a kubeconfig file of the agent to lead through a proxy from the

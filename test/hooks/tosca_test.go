@@ -206,29 +206,6 @@ func TestCSAR(t *testing.T) {
 	a.mustGo(t, env.hub)
 }
 
-// An archive is piped into one command that also sets the annotation; an invalid one is
-// refused.
-func TestCSARAtOnce(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	blue := archive(t, template("blue"))
-	piped := func(content []byte) (string, error) {
-		made := env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file=spec.csar="+fileOf(t, "web.csar", content), "--dry-run=client", "-o", "yaml")
-		annotated, err := kit.TryKubectl(t.Context(), env.hub.Cluster, made, "annotate", "--local", "-f-", application.FormatAnnotation+"="+application.Format, "-o", "yaml")
-		if err != nil {
-			t.Fatal(annotated)
-		}
-		return kit.TryKubectl(t.Context(), env.hub.Cluster, annotated, "create", "-f-")
-	}
-	if text, err := piped([]byte("PK, and no more")); err == nil || !strings.Contains(text, "Invalid CSAR archive") {
-		t.Errorf("no archive: %v, %s", err, text)
-	}
-	if text, err := piped(blue); err != nil {
-		t.Fatal(text)
-	}
-	checkTranslated(t, app{env.hub.App(namespace, "web")}, "blue", application.CSARKey, blue)
-}
-
 // The same for a template in the text of an Application; a manifest beside it wins.
 func TestTosca(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
 
-// agent is one process of the local cluster's agent. A Lease decides which of several
-// acts.
+// agent is one process of the local cluster's agent, or one with the Habitat controllers. A Lease
+// decides which of several acts.
 type agent struct {
 	name       string
 	metrics    string
@@ -28,21 +28,22 @@ type agent struct {
 // StartAgent starts the stopped agents, all at once, and waits until they are ready.
 // Each has its own token.
 func (i *Installation) StartAgent(ctx context.Context) error {
-	var started []*agent
-	for _, a := range i.agents {
-		if a.command != nil {
-			continue
-		}
-		if err := i.startAgent(ctx, a); err != nil {
+	return startStopped(ctx, i.agents, i.startAgent, i.addGuard)
+}
+
+// startStopped starts the stopped processes, all at once, and waits until they are ready.
+func startStopped(ctx context.Context, all []*agent, start func(context.Context, *agent) error, then func(*agent) error) error {
+	stopped := slices.DeleteFunc(slices.Clone(all), func(a *agent) bool { return a.command != nil })
+	for _, a := range stopped {
+		if err := start(ctx, a); err != nil {
 			return err
 		}
-		started = append(started, a)
 	}
-	for _, a := range started {
+	for _, a := range stopped {
 		if err := a.command.waitReady(ctx); err != nil {
 			return err
 		}
-		if err := i.addGuard(a); err != nil {
+		if err := then(a); err != nil {
 			return err
 		}
 	}
@@ -50,15 +51,8 @@ func (i *Installation) StartAgent(ctx context.Context) error {
 }
 
 func (i *Installation) startAgent(ctx context.Context, a *agent) error {
-	token, err := i.token(ctx, application.AgentsNamespace, application.LocalCluster)
+	kubeconfig, err := i.identify(ctx, a, application.AgentsNamespace, application.LocalCluster)
 	if err != nil {
-		return err
-	}
-	if a.credential, err = CredentialOf(token); err != nil {
-		return err
-	}
-	kubeconfig := filepath.Join(i.dir, a.name+".kubeconfig")
-	if err := i.cluster.WriteKubeconfig(kubeconfig, application.LocalCluster, token); err != nil {
 		return err
 	}
 	if rewire := i.options.Rewire; rewire != nil {
@@ -66,11 +60,6 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 			return err
 		}
 	}
-	metrics, err := cluster.FreeAddress()
-	if err != nil {
-		return err
-	}
-	a.metrics = metrics
 	guard, err := i.guardArguments(a)
 	if err != nil {
 		return err
@@ -78,6 +67,22 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 	a.command, err = i.start("agent", a.name, slices.Concat(
 		[]string{"--kubeconfig", kubeconfig, "--metrics-bind-address", a.metrics}, guard, i.options.AgentArgs)...)
 	return err
+}
+
+// identify gives a process a token of the account, in a kubeconfig file, and an address for its metrics.
+func (i *Installation) identify(ctx context.Context, a *agent, namespace, account string) (kubeconfig string, err error) {
+	token, err := i.token(ctx, namespace, account)
+	if err != nil {
+		return "", err
+	}
+	if a.credential, err = CredentialOf(token); err != nil {
+		return "", err
+	}
+	if a.metrics, err = cluster.FreeAddress(); err != nil {
+		return "", err
+	}
+	kubeconfig = filepath.Join(i.dir, a.name+".kubeconfig")
+	return kubeconfig, i.cluster.WriteKubeconfig(kubeconfig, account, token)
 }
 
 // StopAgent stops the agents of these indices, or all, as a Deployment does: by
@@ -92,10 +97,15 @@ func (i *Installation) KillAgent(indices ...int) error {
 }
 
 func (i *Installation) endAgents(indices []int, end func(*cluster.Process) error) error {
+	return endAll(i.agents, indices, func(a *agent) error { return errors.Join(i.removeGuard(a), end(a.command.process)) })
+}
+
+// endAll ends the running processes of these indices, or all.
+func endAll(all []*agent, indices []int, end func(*agent) error) error {
 	var failures []error
-	for index, a := range i.agents {
+	for index, a := range all {
 		if a.command != nil && isChosen(indices, index) {
-			failures = append(failures, i.removeGuard(a), end(a.command.process))
+			failures = append(failures, end(a))
 			a.command = nil
 		}
 	}
@@ -103,11 +113,13 @@ func (i *Installation) endAgents(indices []int, end func(*cluster.Process) error
 }
 
 // AgentProcess returns the agent of this index, nil while it is stopped.
-func (i *Installation) AgentProcess(index int) *cluster.Process {
-	if command := i.agents[index].command; command != nil {
-		return command.process
+func (i *Installation) AgentProcess(index int) *cluster.Process { return i.agents[index].process() }
+
+func (a *agent) process() *cluster.Process {
+	if a.command == nil {
+		return nil
 	}
-	return nil
+	return a.command.process
 }
 
 // AgentCredential identifies the agent of this index in the audit log, because all

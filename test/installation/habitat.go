@@ -3,9 +3,7 @@ package installation
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,54 +14,18 @@ import (
 // habitatAccount is the ServiceAccount, and the Deployment, of the Habitat controllers.
 const habitatAccount = "krake-habitat"
 
-// habitat is one process with the Habitat controllers. Their Lease decides which of
-// several acts.
-type habitat struct {
-	name       string
-	metrics    string
-	credential string
-	command    *command // nil while it is stopped
-}
-
 // StartHabitat starts the stopped processes with the Habitat controllers, all at once,
 // and waits until they are ready. Each has its own token, and the flags of the applied
 // Deployment.
 func (i *Installation) StartHabitat(ctx context.Context) error {
-	var started []*habitat
-	for _, h := range i.habitats {
-		if h.command != nil {
-			continue
-		}
-		if err := i.startHabitat(ctx, h); err != nil {
-			return err
-		}
-		started = append(started, h)
-	}
-	for _, h := range started {
-		if err := h.command.waitReady(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return startStopped(ctx, i.habitats, i.startHabitat, func(*agent) error { return nil })
 }
 
-func (i *Installation) startHabitat(ctx context.Context, h *habitat) error {
-	token, err := i.token(ctx, application.SystemNamespace, habitatAccount)
+func (i *Installation) startHabitat(ctx context.Context, h *agent) error {
+	kubeconfig, err := i.identify(ctx, h, application.SystemNamespace, habitatAccount)
 	if err != nil {
 		return err
 	}
-	if h.credential, err = CredentialOf(token); err != nil {
-		return err
-	}
-	kubeconfig := filepath.Join(i.dir, h.name+".kubeconfig")
-	if err := i.cluster.WriteKubeconfig(kubeconfig, habitatAccount, token); err != nil {
-		return err
-	}
-	metrics, err := cluster.FreeAddress()
-	if err != nil {
-		return err
-	}
-	h.metrics = metrics
 	h.command, err = i.habitatCommand(ctx, h.name, kubeconfig, "--metrics-bind-address="+h.metrics)
 	return err
 }
@@ -104,22 +66,12 @@ func (i *Installation) KillHabitat(indices ...int) error {
 }
 
 func (i *Installation) endHabitats(indices []int, end func(*cluster.Process) error) error {
-	var failures []error
-	for index, h := range i.habitats {
-		if h.command != nil && isChosen(indices, index) {
-			failures = append(failures, end(h.command.process))
-			h.command = nil
-		}
-	}
-	return errors.Join(failures...)
+	return endAll(i.habitats, indices, func(h *agent) error { return end(h.command.process) })
 }
 
 // HabitatController returns a process with the Habitat controllers, or nil while it is stopped.
 func (i *Installation) HabitatController(index int) *cluster.Process {
-	if command := i.habitats[index].command; command != nil {
-		return command.process
-	}
-	return nil
+	return i.habitats[index].process()
 }
 
 // HabitatCredential identifies the process of this index in the audit log, as

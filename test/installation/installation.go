@@ -32,7 +32,7 @@ type Installation struct {
 
 	options  Options
 	agents   []*agent
-	habitats []*habitat
+	habitats []*agent
 	replicas []*replica
 	// balancer is the address at which the API server calls the webhook, and guards the one at which
 	// it calls the guard.
@@ -95,7 +95,7 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 		}
 	}
 	for n := range options.Habitats {
-		i.habitats = append(i.habitats, &habitat{name: fmt.Sprintf("habitat-%d", n+1)})
+		i.habitats = append(i.habitats, &agent{name: fmt.Sprintf("habitat-%d", n+1)})
 	}
 	type step struct {
 		what string

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,35 +177,6 @@ rules: [{apiGroups: [krake.dev], resources: [applications], verbs: [delete], res
 	configMaps := configMapEditor.mustClient(t).CoreV1().ConfigMaps(namespace)
 	kit.EventuallyNil(t, func() error { return configMaps.Delete(t.Context(), "mine", metav1.DeleteOptions{}) }) // RBAC needs a moment
 	expect(t, mayNot("carl", namespace), configMaps.Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
-}
-
-// Controllers that delete objects of any kind have the right from the default roles of
-// every cluster.
-func TestControllersMayDelete(t *testing.T) {
-	for _, controller := range []string{"namespace-controller", "generic-garbage-collector", "ttl-after-finished-controller"} {
-		want := controller != "ttl-after-finished-controller" // a controller without the right shows that the question is a real one
-		answer, err := server.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:   "system:serviceaccount:kube-system:" + controller,
-				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: "delete", Group: "krake.dev", Resource: "applications", Namespace: "default", Name: "app",
-				},
-			},
-		}, metav1.CreateOptions{})
-		kit.Must(t, err)
-		if answer.Status.Allowed != want {
-			t.Errorf("%s: allowed %t, want %t: %s", controller, answer.Status.Allowed, want, answer.Status.Reason)
-		}
-	}
-}
-
-// The deletion of a namespace deletes its Applications.
-func TestDeletionOfANamespace(t *testing.T) {
-	namespace := newNamespace(t)
-	admitted(t, namespace)
-	create(t, administrator, plain(namespace, "plain"))
-	server.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
 }
 
 // Applications as owners are garbage-collected as usual: their dependents are deleted,

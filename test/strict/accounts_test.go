@@ -148,27 +148,6 @@ rules:
 	w.reconciled(t, namespace, "app-named")
 }
 
-// A user gives up on an object that the account may not delete: it stays unchanged, and
-// no other identity deletes it.
-func TestForceDelete(t *testing.T) {
-	w := narrow
-	namespace := w.namespace(t)
-	w.account(t, namespace, "krake-deployer", "")
-	w.Kubectl(t, "--namespace", namespace, "create", "role", "maker", "--verb=create,patch", "--resource=configmaps")
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "maker", "--role=maker", "--serviceaccount", namespace+":krake-deployer")
-	w.apply(t, namespace, "app", settings)
-	w.reconciled(t, namespace, "app")
-	begin := w.Mark(t)
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
-	w.says(t, namespace, "app", "Forbidden", "settings")
-	w.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "app", "krake.dev/force-delete=true")
-	w.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
-	if got := kit.Field(w.Get(t, kit.ConfigMaps, namespace, "settings"), "data", "color"); got != "red" {
-		t.Errorf("the object is not as it was: %v", got)
-	}
-	checkNoneAccepted(t, begin, namespace)
-}
-
 // A deleted namespace loses its account first, often before the objects. The agent
 // needs no account to see that the objects are gone.
 func TestNamespaceIsDeleted(t *testing.T) {

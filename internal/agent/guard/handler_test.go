@@ -89,6 +89,25 @@ func (s scenario) run(t *testing.T) {
 	})
 }
 
+// sevenAfter is the change to seven replicas, in a world that is changed before.
+func sevenAfter(change func(t *testing.T, w *world)) func(*testing.T, *world) admission.Request {
+	return func(t *testing.T, w *world) admission.Request {
+		t.Helper()
+		change(t, w)
+		return w.seven(t)
+	}
+}
+
+// sevenWith is the change to seven replicas, by another request.
+func sevenWith(change func(*admission.Request)) func(*testing.T, *world) admission.Request {
+	return func(t *testing.T, w *world) admission.Request {
+		t.Helper()
+		request := w.seven(t)
+		change(&request)
+		return request
+	}
+}
+
 // denying returns the scenario for an Application whose guard denies.
 func (s scenario) denying() scenario {
 	warning := s.make
@@ -118,15 +137,12 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 			w.live = w.edited(t, int64(7), "spec", "replicas")
 			return w.update(t, w.edited(t, "x", "metadata", "labels", "tier"))
 		}, untold},
-		{"a repair", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
+		{"a repair", sevenWith(func(request *admission.Request) {
 			request.OldObject, request.Object = request.Object, request.OldObject
-			return request
-		}, untold},
-		{"a hold that the same request sets", func(t *testing.T, w *world) admission.Request {
+		}), untold},
+		{"a hold that the same request sets", sevenAfter(func(t *testing.T, w *world) {
 			w.live = w.edited(t, noon.Add(time.Hour).Format(time.RFC3339), "metadata", "annotations", application.HoldUntilAnnotation)
-			return w.seven(t)
-		}, untold},
+		}), untold},
 		{"a hold longer than the agent allows", func(t *testing.T, w *world) admission.Request {
 			w.MaxHold = 0
 			w.live = w.edited(t, noon.Add(time.Hour).Format(time.RFC3339), "metadata", "annotations", application.HoldUntilAnnotation)
@@ -138,10 +154,7 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 			w.app.Status.Objects = []application.ObjectStatus{{ID: id, Reason: status.Invalid, Fields: []string{"spec.replicas"}}}
 			return w.seven(t)
 		}, untold},
-		{"mode observe", func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Mode = application.Observe
-			return w.seven(t)
-		}, untold},
+		{"mode observe", sevenAfter(func(_ *testing.T, w *world) { w.app.Wishes.Mode = application.Observe }), untold},
 		{"mode suspend", func(t *testing.T, w *world) admission.Request {
 			w.app.Wishes.Mode = application.Suspend
 			return w.remove(t)
@@ -156,10 +169,7 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 			w.create(t)
 			return w.seven(t)
 		}, warnedOf(replicasText)},
-		{"no guard is wanted", func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Guard = application.GuardOff
-			return w.seven(t)
-		}, answered{Result: off, Allowed: true}},
+		{"no guard is wanted", sevenAfter(func(_ *testing.T, w *world) { w.app.Wishes.Guard = application.GuardOff }), answered{Result: off, Allowed: true}},
 		{"break glass has no meaning where nothing is refused", func(t *testing.T, w *world) admission.Request { return by(w.seven(t), "carol") }, warnedOf(replicasText)},
 	} {
 		s.run(t)
@@ -211,80 +221,30 @@ func TestADenialIsA403UnlessAUserBreaksTheGlass(t *testing.T) {
 // The agent reverts what slips through, and a guard with a problem stops no work.
 func TestWhatCannotBeJudgedPasses(t *testing.T) {
 	for _, s := range []scenario{
-		{"an unknown Application", func(t *testing.T, w *world) admission.Request {
-			w.app.Name = "other"
-			return w.seven(t)
-		}, unjudged},
-		{"an Application that cannot be read", func(t *testing.T, w *world) admission.Request {
-			w.getFails = errSilent
-			return w.seven(t)
-		}, unjudged},
-		{"an object without marks", func(t *testing.T, w *world) admission.Request {
-			unstructured.RemoveNestedField(w.live, "metadata", "annotations")
-			return w.seven(t)
-		}, unowned},
-		{"a copy of an object with its marks", func(t *testing.T, w *world) admission.Request {
-			w.live = w.edited(t, "copy", "metadata", "name")
-			return w.seven(t)
-		}, unowned},
+		{"an unknown Application", sevenAfter(func(_ *testing.T, w *world) { w.app.Name = "other" }), unjudged},
+		{"an Application that cannot be read", sevenAfter(func(_ *testing.T, w *world) { w.getFails = errSilent }), unjudged},
+		{"an object without marks", sevenAfter(func(_ *testing.T, w *world) { unstructured.RemoveNestedField(w.live, "metadata", "annotations") }), unowned},
+		{"a copy of an object with its marks", sevenAfter(func(t *testing.T, w *world) { w.live = w.edited(t, "copy", "metadata", "name") }), unowned},
 		{"an object that is not in the manifest", func(t *testing.T, w *world) admission.Request {
 			w.app.Spec = newApplication(t, strings.Replace(deployment, "name: web}, spec", "name: other}, spec", 1)).Spec
 			return w.remove(t)
 		}, unjudged},
-		{"a namespace that is not the Application's", func(t *testing.T, w *world) admission.Request {
-			w.home = "prod"
-			return w.seven(t)
-		}, unjudged},
-		{"another version of the API", func(t *testing.T, w *world) admission.Request {
-			w.live = w.edited(t, "apps/v1beta2", "apiVersion")
-			return w.seven(t)
-		}, unjudged},
-		{"an Application that has yet to arrive on this cluster", func(t *testing.T, w *world) admission.Request {
-			w.app.Status.Cluster = "edge"
-			return w.seven(t)
-		}, unjudged},
-		{"an Application that was moved to another cluster", func(t *testing.T, w *world) admission.Request {
-			w.app.Cluster, w.app.Status.Cluster = "edge", "edge"
-			return w.seven(t)
-		}, unjudged},
-		{"learned values of another agent", func(t *testing.T, w *world) admission.Request {
-			w.app.Vouched = false
-			return w.seven(t)
-		}, unjudged},
-		{"a spec that the agent refuses", func(t *testing.T, w *world) admission.Request {
-			w.app.Spec.Manifest = "{apiVersion: v1}"
-			return w.seven(t)
-		}, unjudged},
-		{"a creation", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
-			request.Operation, request.OldObject.Raw = admissionv1.Create, nil
-			return request
-		}, unjudged},
-		{"a status", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
-			request.SubResource = "status"
-			return request
-		}, unjudged},
+		{"a namespace that is not the Application's", sevenAfter(func(_ *testing.T, w *world) { w.home = "prod" }), unjudged},
+		{"another version of the API", sevenAfter(func(t *testing.T, w *world) { w.live = w.edited(t, "apps/v1beta2", "apiVersion") }), unjudged},
+		{"an Application that has yet to arrive on this cluster", sevenAfter(func(_ *testing.T, w *world) { w.app.Status.Cluster = "edge" }), unjudged},
+		{"an Application that was moved to another cluster", sevenAfter(func(_ *testing.T, w *world) { w.app.Cluster, w.app.Status.Cluster = "edge", "edge" }), unjudged},
+		{"learned values of another agent", sevenAfter(func(_ *testing.T, w *world) { w.app.Vouched = false }), unjudged},
+		{"a spec that the agent refuses", sevenAfter(func(_ *testing.T, w *world) { w.app.Spec.Manifest = "{apiVersion: v1}" }), unjudged},
+		{"a creation", sevenWith(func(request *admission.Request) { request.Operation, request.OldObject.Raw = admissionv1.Create, nil }), unjudged},
+		{"a status", sevenWith(func(request *admission.Request) { request.SubResource = "status" }), unjudged},
 		{"no stored object", func(t *testing.T, w *world) admission.Request {
 			request := w.remove(t)
 			request.OldObject.Raw = nil
 			return request
 		}, unjudged},
-		{"a stored object that is no JSON", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
-			request.OldObject.Raw = []byte("{")
-			return request
-		}, unjudged},
-		{"an object that is no JSON", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
-			request.Object.Raw = []byte("{}{}")
-			return request
-		}, unjudged},
-		{"an update without an object is no deletion", func(t *testing.T, w *world) admission.Request {
-			request := w.seven(t)
-			request.Object.Raw = []byte("null")
-			return request
-		}, unjudged},
+		{"a stored object that is no JSON", sevenWith(func(request *admission.Request) { request.OldObject.Raw = []byte("{") }), unjudged},
+		{"an object that is no JSON", sevenWith(func(request *admission.Request) { request.Object.Raw = []byte("{}{}") }), unjudged},
+		{"an update without an object is no deletion", sevenWith(func(request *admission.Request) { request.Object.Raw = []byte("null") }), unjudged},
 	} {
 		s.denying().run(t)
 	}
