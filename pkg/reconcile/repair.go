@@ -169,7 +169,7 @@ func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 func (r *repair) mayDisplace(d decision) bool {
 	displacing := r.object.plan.Marked.Displace(r.object.plan.MarkedDesired(), d.before)
 	return !r.hasDisplaced && slices.ContainsFunc(displacing, func(difference schema.Difference) bool {
-		return difference.Displaces() && plan.IsAmong(d.drift, difference.Path)
+		return difference.Displaces && plan.IsAmong(d.drift, difference.Path)
 	})
 }
 
