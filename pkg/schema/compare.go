@@ -47,6 +47,9 @@ func (c *comparison) compare(root object, desired, have map[string]any) Differen
 	c.node(root, desired, have)
 	for _, difference := range c.found {
 		slices.Reverse(difference.Path)
+		for _, part := range difference.Parts {
+			slices.Reverse(part.Path)
+		}
 	}
 	return c.found
 }
@@ -61,6 +64,10 @@ func (c *comparison) step(step Step, n node, want, have any) {
 	c.node(n, want, have)
 	for i := before; i < len(c.found); i++ {
 		c.found[i].Path = append(c.found[i].Path, step)
+		for j := range c.found[i].Parts {
+			part := &c.found[i].Parts[j]
+			part.Path = append(part.Path, step)
+		}
 	}
 }
 
@@ -229,12 +236,15 @@ func (c *comparison) cut(n list, size size, pairs pairing, wanted, elements []an
 // or not one of its fields is observed.
 func (c *comparison) element(step Step, n node, want, have any) {
 	before := len(c.found)
-	if element, ok := n.(object); ok && element.closed && !c.places && !c.projected && !matches(n, want, have) {
-		c.add(Changed, want, have) // a closed element is restored as a whole
-		c.found[before].Path = Path{step}
-		return
-	}
 	c.step(step, n, want, have)
+	if element, ok := n.(object); ok && element.closed && !c.places && !c.projected {
+		if parts := slices.Clone(c.found[before:].Drift()); len(parts) > 0 {
+			c.found = append(c.found[:before], Difference{
+				Path: Path{step}, Kind: Changed, Want: want, Have: have, Parts: parts.Details(),
+			})
+			return
+		}
+	}
 	if len(c.found) == before && want == nil && have != nil {
 		c.add(Unknown, nil, have)
 		c.found[before].Path = Path{step}

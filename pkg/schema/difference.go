@@ -35,6 +35,8 @@ type Difference struct {
 	// At are the indices at which the missing elements are inserted one after the other, after the
 	// moves. If nil, they are appended.
 	At []int
+	// Parts are the differences within an element that is restored as a whole.
+	Parts Differences
 	// Displaces reports that the missing elements replace those of the cut, see [Schema.Displace].
 	Displaces bool
 }
@@ -52,6 +54,20 @@ func (d Differences) Drift() Differences {
 // Unknown returns the differences to learn.
 func (d Differences) Unknown() Differences {
 	return d.filter(func(difference Difference) bool { return difference.Kind == Unknown })
+}
+
+// Details returns the differences for people to read: those within an element that is restored as a
+// whole, instead of the element.
+func (d Differences) Details() Differences {
+	details := make(Differences, 0, len(d))
+	for _, difference := range d {
+		if len(difference.Parts) > 0 {
+			details = append(details, difference.Parts...)
+		} else {
+			details = append(details, difference)
+		}
+	}
+	return details
 }
 
 func (d Differences) filter(keep func(Difference) bool) Differences {
