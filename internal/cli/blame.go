@@ -89,7 +89,7 @@ func printBlames(out io.Writer, blames []lens.Object, wide bool, now time.Time) 
 			rows = append(rows, blameRow(field, wide, now))
 		}
 		for _, length := range b.Lengths {
-			desired := map[schema.Kind]string{schema.TooShort: "more elements", schema.TooLong: "fewer elements"}[length.Problem]
+			desired := map[schema.Kind]string{schema.TooShort: "more elements", schema.TooLong: "fewer elements", schema.Moved: "in another order"}[length.Problem]
 			rows = append(rows, textCells("*", length.Path, fmt.Sprintf("%d elements", length.Length), desired, "", "", ""))
 		}
 		if err := newTable(out, painterFor(out)).print(rows...); err != nil {

@@ -71,8 +71,12 @@ func compare(app *application.Application, e plan.Expected, live map[string]any,
 // [schema.Schema.Compare] finds a difference.
 func (c *comparison) observed(s schema.Schema, desired, live map[string]any) error {
 	differences := s.Compare(desired, live)
-	for _, d := range differences {
+	for _, d := range differences.Details() {
 		switch {
+		case d.Kind == schema.Moved:
+			c.note("%s: the elements stand in another order, and would be moved", d.Path)
+		case d.Kind == schema.Changed && d.Want == nil:
+			c.note("%s: this is not in the manifest, and would be removed: %s", d.Path, c.Shown(d.Path, d.Have))
 		case d.Kind == schema.Unknown:
 			c.note("%s: would be pinned to what it is: %s", d.Path, c.Shown(d.Path, d.Have))
 		case len(schema.Differences{d}.Patch()) == 0:

@@ -38,7 +38,7 @@ type Field struct {
 	Since       *time.Time `json:"since,omitempty"`
 }
 
-// Length is a list whose length is not as desired.
+// Length is a list whose length or order is not as desired.
 type Length struct {
 	Path    string      `json:"path"`
 	Length  int         `json:"length"`
@@ -58,14 +58,19 @@ func Compare(app *application.Application, e plan.Expected, live map[string]any,
 	}
 	desired := desiredAt(app, e, id)
 	culprits := blame.IndexOf(live)
-	differences := e.Schema.Compare(desired, live)
+	differences := e.Schema.Compare(desired, live).Details()
 	for _, value := range e.Schema.Values(desired, live) {
 		found.Fields = append(found.Fields, fieldOf(e, value, differences, culprits, Sight{e.ID.Kind, private}))
 	}
 	for _, d := range differences {
-		if d.Kind == schema.TooShort || d.Kind == schema.TooLong {
+		switch {
+		case d.Kind == schema.TooShort, d.Kind == schema.TooLong, d.Kind == schema.Moved:
 			items, _ := d.Have.([]any)
 			found.Lengths = append(found.Lengths, Length{d.Path.String(), len(items), d.Kind})
+		case d.Kind == schema.Changed && d.Want == nil: // no value is observed there
+			field := Field{Path: d.Path.String(), Drift: true}
+			field.Value, _ = Sight{e.ID.Kind, private}.Conceal(d.Path, d.Have, nil)
+			found.Fields = append(found.Fields, field)
 		}
 	}
 	return found

@@ -61,7 +61,7 @@ func Lines(app *application.Application, e plan.Expected, live map[string]any, p
 	desired := desiredAt(app, e, id)
 	r := &reader{
 		expected: e, desired: desired, sight: Sight{e.ID.Kind, private}, types: apitypes.BuiltIn().Of(e.ID),
-		found: findingsOf(e.Schema.Compare(desired, live)), culprits: blame.IndexOf(live), partners: partnersOf(e, desired, live),
+		found: findingsOf(e.Schema.Compare(desired, live).Details()), culprits: blame.IndexOf(live), partners: partnersOf(e, desired, live),
 	}
 	root := spot{document: e.Mangled.Document(), path: schema.Path{}, place: schema.Path{}, observable: true}
 	r.fields("", "", withoutManagedFields(live), root)

@@ -24,7 +24,10 @@ func (r *reader) list(head string, items []any, s spot) {
 	}
 	if d, ok := r.found.at[s.path.String()]; ok && d.Kind != schema.Changed {
 		line.Look, line.Desired = Drifting, "fewer elements"
-		if d.Kind == schema.TooShort {
+		switch d.Kind {
+		case schema.Moved:
+			line.Desired = "in another order"
+		case schema.TooShort:
 			line.Desired = application.Cut("also "+r.sight.Shown(s.place, d.Want), longestText)
 		}
 	}

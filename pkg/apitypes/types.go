@@ -90,6 +90,25 @@ func (p place) Element() schema.Type {
 	return nil
 }
 
+// Structure implements schema.Type.
+func (p place) Structure() schema.Structure {
+	switch atom := p.resolve(); {
+	case atom.List != nil && atom.List.ElementRelationship != smd.Associative:
+		return schema.AtomicList
+	case atom.List != nil && len(atom.List.Keys) > 0:
+		return schema.KeyedList
+	case atom.List != nil:
+		return schema.SetList
+	case atom.Map == nil:
+		return schema.Plain
+	case atom.Map.ElementRelationship == smd.Atomic:
+		return schema.AtomicMap
+	case len(atom.Map.Fields) > 0:
+		return schema.Struct
+	}
+	return schema.Map
+}
+
 // plain returns a default as a JSON value, nil for the zero of a Go type.
 func plain(value any) any {
 	switch value := value.(type) {

@@ -140,19 +140,19 @@ func TestRefine(t *testing.T) {
 		why, desired, live string
 		want               []string // the paths of drift
 	}{
-		{"what the server writes otherwise, in another order", deployment,
-			`{spec: {template: {spec: {containers: [{name: log, image: b}, {name: web, image: a, resources: {limits: {cpu: 500m}}}]}}}}`, nil},
+		{"what the server writes otherwise, and another order", deployment,
+			`{spec: {template: {spec: {containers: [{name: log, image: b}, {name: web, image: a, resources: {limits: {cpu: 500m}}}]}}}}`, []string{"spec.template.spec.containers"}},
 		{"the ports of a container, in another order", `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: web, ports: [{containerPort: 1}, {containerPort: 2}]}]}}`,
-			`{spec: {containers: [{name: web, ports: [{containerPort: 2, protocol: TCP}, {containerPort: 1, protocol: TCP}]}]}}`, nil},
+			`{spec: {containers: [{name: web, ports: [{containerPort: 2, protocol: TCP}, {containerPort: 1, protocol: TCP}]}]}}`, []string{"spec.containers[0].ports"}},
 		{"a change is one", deployment,
 			`{spec: {minReadySeconds: 1, template: {spec: {containers: [{name: log, image: x}, {name: web, image: a, resources: {limits: {cpu: 501m}}}]}}}}`,
-			[]string{"spec.minReadySeconds", "spec.template.spec.containers[1].resources.limits.cpu", "spec.template.spec.containers[0].image"}},
+			[]string{"spec.minReadySeconds", "spec.template.spec.containers[1].resources.limits.cpu", "spec.template.spec.containers[0].image", "spec.template.spec.containers"}},
 		{"of a type that is not built in, by value", `{apiVersion: music.example.com/v1, kind: Song, metadata: {name: web}, spec: {cpu: 0.5, version: "1.10", muted: false}}`,
 			`{spec: {cpu: 500m, version: "1.1"}}`, []string{"spec.muted", "spec.version"}},
 		{"of a built-in type whose shape the object has not, as it is", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: many, minReadySeconds: "4"}}`,
 			`{spec: {replicas: many, minReadySeconds: 4}}`, []string{"spec.minReadySeconds"}},
 		{"a port whose protocol is nothing, or what nothing means", `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, protocol: ""}, {port: 81}]}}`,
-			`{spec: {ports: [{port: 81, protocol: TCP}, {port: 80, protocol: TCP}]}}`, []string{"spec.ports[1].protocol"}},
+			`{spec: {ports: [{port: 81, protocol: TCP}, {port: 80, protocol: TCP}]}}`, []string{"spec.ports[1].protocol", "spec.ports"}},
 	}
 	for _, c := range cases {
 		t.Run(c.why, func(t *testing.T) {

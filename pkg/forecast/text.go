@@ -26,8 +26,12 @@ func TextOf(app *application.Application, id manifest.ID, d schema.Difference, a
 		what = "will get back what was removed"
 	case schema.TooLong:
 		what = "will lose what was added"
+	case schema.Moved:
+		what = "will be put back in order"
 	default:
-		if value := shown(id.Kind, d.Path, d.Want); value != "" {
+		if d.Want == nil {
+			what = "will be removed"
+		} else if value := shown(id.Kind, d.Path, d.Want); value != "" {
 			what += " to " + value
 		}
 	}

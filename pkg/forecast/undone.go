@@ -31,7 +31,7 @@ func Undone(app *application.Application, o *plan.Object, before, after map[stri
 	if !carriesOut(app, known) || isBeingDeleted(after) || !belongs(app, before) {
 		return nil
 	}
-	marks, fields := plan.SplitMarks(added(drift(o, before), drift(o, after)))
+	marks, fields := plan.SplitMarks(added(drift(o, before), drift(o, after)).Details())
 	asked, _, _ := unstructured.NestedString(after, "metadata", "annotations", application.HoldUntilAnnotation)
 	if until, _ := pacing.HeldUntil(app.Wishes, known.Hold, asked, setting.MaxHold, setting.Now); !until.IsZero() {
 		return marks // observers do not see an object without them, so the loop restores them on a held object, too
@@ -115,9 +115,19 @@ func added(before, after schema.Differences) schema.Differences {
 func partsOf(d schema.Difference) []string {
 	where := strings.Join(plan.FieldsOf(d.Path), "/")
 	switch {
+	case len(d.Parts) > 0:
+		var parts []string
+		for _, part := range d.Parts {
+			parts = append(parts, partsOf(part)...)
+		}
+		return parts
 	case d.Kind == schema.TooLong:
 		return slices.Repeat([]string{partOf(d.Kind, where)}, len(d.Cut))
-	case d.Kind == schema.TooShort, d.Have == nil:
+	case d.Kind == schema.TooShort:
+		return append(missingParts(where, d.Want), slices.Repeat([]string{partOf(schema.TooLong, where)}, len(d.Cut))...)
+	case d.Kind == schema.Moved:
+		return []string{partOf(d.Kind, where)}
+	case d.Have == nil:
 		return missingParts(where, d.Want)
 	}
 	return []string{partOf(d.Kind, where, d.Want, d.Have)}

@@ -120,9 +120,17 @@ func align(mangled schema.Set) schema.Set {
 	aligned := make(schema.Set, 0, len(mangled))
 	for _, observed := range mangled {
 		observed, _ := observed.WithoutServerOwned()
+		if isAggregated(observed) {
+			observed = observed.Unobserve("rules")
+		}
 		aligned = append(aligned, observed.Align(types.Of(observed.ID())))
 	}
 	return aligned
+}
+
+// isAggregated reports whether a controller writes the rules of a ClusterRole.
+func isAggregated(s schema.Schema) bool {
+	return s.ID().Kind == "ClusterRole" && s.Observes("aggregationRule")
 }
 
 func refuse(findings schema.Findings) field.ErrorList {

@@ -161,7 +161,7 @@ func (o *object) fights() string {
 
 func pathsOf(differences schema.Differences) []schema.Path {
 	paths := make([]schema.Path, 0, len(differences))
-	for _, difference := range differences {
+	for _, difference := range differences.Details() {
 		paths = append(paths, difference.Path)
 	}
 	return paths

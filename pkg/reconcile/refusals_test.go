@@ -252,14 +252,14 @@ func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 	const bounds = "{observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}"
 	cases := []struct {
 		name, ports, schema, theirs string
-		patch, want                 string
+		first, patch, want          string
 	}{
 		{"without names", "[{port: 80}]", "[{port: null}, " + bounds + "]", "[{port: 8080, nodePort: 30000}]",
-			"add /spec/ports/- remove /spec/ports/0", "[{port: 80}]"},
+			"add /spec/ports/1", "remove /spec/ports/0 add /spec/ports/0", "[{port: 80}]"},
 		{"where one more is learned", "[{port: 80}]", "[{port: null}, {port: null}, " + bounds + "]", "[{port: 8080}]",
-			"add /spec/ports/- remove /spec/ports/0", "[{port: 80}]"},
+			"add /spec/ports/1", "remove /spec/ports/0 add /spec/ports/0", "[{port: 80}]"},
 		{"of the same name, beside others", "[{name: http, port: 80}]", "[{name: null, port: null}, " + bounds + "]", "[{name: metrics, port: 9090}, {name: http, port: 8080}]",
-			"add /spec/ports/- remove /spec/ports/1", "[{name: metrics, port: 9090}, {name: http, port: 80}]"},
+			"add /spec/ports/2", "remove /spec/ports/1 add /spec/ports/1", "[{name: metrics, port: 9090}, {name: http, port: 80}]"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestAnElementThatIsRefusedBesideAnother(t *testing.T) {
 			w.admit = namedPorts
 			w.somebody(t, "somebody", "Service web", listOf(t, c.theirs), "spec", "ports")
 			w.mustReconcile(t)
-			w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web "+c.patch)
+			w.checkTouches(t, "Patch Service web "+c.first, "Patch Service web "+c.patch)
 			check.Equal[any](t, "ports", listOf(t, c.want), w.objects["Service web"]["spec"].(map[string]any)["ports"])
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 			w.checkQuiet(t)
@@ -283,7 +283,7 @@ func TestAnElementThatIsRefusedAnyway(t *testing.T) {
 	w.admit = func(map[string]any, map[string]any) error { return refuse("spec", "ports") }
 	w.somebody(t, "somebody", "Service web", listOf(t, "[{port: 8080}]"), "spec", "ports")
 	w.mustReconcile(t)
-	w.checkTouches(t, "Patch Service web add /spec/ports/-", "Patch Service web add /spec/ports/- remove /spec/ports/0")
+	w.checkTouches(t, "Patch Service web add /spec/ports/1", "Patch Service web remove /spec/ports/0 add /spec/ports/0")
 	w.checkReason(t, application.StalledCondition, "Invalid")
 	w.checkQuiet(t)
 }

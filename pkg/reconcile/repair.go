@@ -169,7 +169,7 @@ func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 func (r *repair) mayDisplace(d decision) bool {
 	displacing := r.object.plan.Marked.Displace(r.object.plan.MarkedDesired(), d.before)
 	return !r.hasDisplaced && slices.ContainsFunc(displacing, func(difference schema.Difference) bool {
-		return difference.Displaces() && plan.IsAmong(d.drift, difference.Path)
+		return difference.Displaces && plan.IsAmong(d.drift, difference.Path)
 	})
 }
 
@@ -187,7 +187,9 @@ func (r *repair) part(d decision, after map[string]any) map[string]any {
 	o := r.object
 	entry := o.plan.Schema.ObservedPart(o.plan.Desired())
 	for _, form := range o.plan.Schema.Forms(o.plan.Desired(), plan.WithoutMarks(after)) {
-		put(entry, form.Path, nil)
+		if !form.IsAddition() {
+			put(entry, form.Path, nil)
+		}
 	}
 	former := o.formerEntry()
 	for _, difference := range d.unrepaired {

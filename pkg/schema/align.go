@@ -11,7 +11,30 @@ type Type interface {
 	// Keys are the merge keys of a list (x-kubernetes-list-map-keys). There are none if its
 	// elements have no key.
 	Keys() []Key
+	// Structure is how the API treats the parts of an object or a list.
+	Structure() Structure
 }
+
+// Structure is how an API treats the parts of a value, as in x-kubernetes-list-type and
+// x-kubernetes-map-type.
+type Structure int
+
+const (
+	// Plain values have no parts, or are of an unknown type.
+	Plain Structure = iota
+	// Struct is an object with known fields, which have one writer each.
+	Struct
+	// Map is an object with any fields, which have one writer each.
+	Map
+	// AtomicMap is an object with one writer.
+	AtomicMap
+	// AtomicList is a list with one writer. Its order is a part of the value.
+	AtomicList
+	// KeyedList is a list whose elements have keys. Each has one writer.
+	KeyedList
+	// SetList is a list of different values in no order.
+	SetList
+)
 
 // KeysAt returns the merge keys of the list at a path, in a value of the type t.
 func KeysAt(t Type, path Path) []Key {
@@ -31,44 +54,90 @@ func KeysAt(t Type, path Path) []Key {
 	return t.Keys()
 }
 
-// Align returns the schema with the merge keys of the API: it finds the elements of such lists by
-// key, at any index. Keys that the user has set take precedence.
+// Align returns the schema for objects as Kubernetes treats them. t is the type of the resource,
+// nil if it is unknown.
+//
+//   - The elements of a list with merge keys are found by key. Keys that the user has set take
+//     precedence. The elements of a set are found by their value.
+//   - In all other lists, elements that match what is desired are found first: the longest common
+//     subsequence, then those that have moved. What then remains between two of them is compared by
+//     place.
+//   - The relative order of the observed elements counts, except in a set. Other elements may stand
+//     anywhere between them. A missing element is inserted behind the one that it follows.
+//   - In a list with keys, a second element with the key of a desired one is always surplus.
 //
 // An element without a partner is no difference of its own: the length decides. The minimum counts
 // the desired elements that are present, or only those of the manifest if it has any. The maximum
 // counts all elements. Surplus elements are cut, beginning with those that are not desired. A place
-// of the schema beyond the desired elements takes the next remaining element. The order of elements
-// does not matter.
+// of the schema beyond the desired elements takes the next remaining element.
 //
-// A list is aligned by index if any of its desired elements lacks the key.
+// In a default schema, these values are closed, so that nothing else may stand in them, except
+// what was accepted (see [Schema.Accept]): an empty list, an empty object with known fields, an
+// object with one writer, and each element of a list without keys. Such an element is restored as a
+// whole. A closed object may not be absent.
 func (s Schema) Align(t Type) Schema {
-	if root, ok := align(s.root, t).(object); ok {
+	if root, ok := align(s.root, t, false).(object); ok {
 		s.root = root
 	}
 	return s
 }
 
-func align(n node, t Type) node {
-	if t == nil {
-		return n
+// alignment is the way in which the elements of a list are found.
+type alignment int
+
+const (
+	// literal finds elements by index, or by the user's keys in any order.
+	literal alignment = iota
+	// inOrder finds elements by key, if the list has keys, or else by what they have in common with
+	// the desired ones. Their order counts.
+	inOrder
+	// inNoOrder finds the elements of a set.
+	inNoOrder
+)
+
+// align refines a node. atomic reports that the value is a part of one that has one writer.
+func align(n node, t Type, atomic bool) node {
+	structure := Plain
+	if t != nil {
+		structure = t.Structure()
 	}
 	switch n := n.(type) {
 	case object:
+		atomic = atomic || structure == AtomicMap
+		n.closed = n.isDefault && (atomic || len(n.fields) == 0 && structure == Struct)
 		fields := make([]field, 0, len(n.fields))
 		for _, f := range n.fields {
-			fields = append(fields, field{f.name, align(f.node, t.Field(f.name))})
+			fields = append(fields, field{f.name, align(f.node, fieldType(t, f.name), atomic)})
 		}
-		return object{fields: fields}
+		return n.with(fields)
 	case list:
-		items := make([]node, 0, len(n.items))
-		for _, item := range n.items {
-			items = append(items, align(item, t.Element()))
-		}
-		n.items = items
-		if n.stated == nil {
+		if n.stated == nil && t != nil {
 			n.keys = slices.Clone(t.Keys())
 		}
+		n.alignment = inOrder
+		if structure == SetList {
+			n.alignment = inNoOrder
+		}
+		items := make([]node, 0, len(n.items))
+		for _, item := range n.items {
+			items = append(items, align(item, elementType(t), atomic || structure != KeyedList))
+		}
+		n.items = items
 		return n
 	}
 	return n
+}
+
+func fieldType(t Type, name string) Type {
+	if t == nil {
+		return nil
+	}
+	return t.Field(name)
+}
+
+func elementType(t Type) Type {
+	if t == nil {
+		return nil
+	}
+	return t.Element()
 }

@@ -20,7 +20,7 @@ func (s Schema) ByValue() Schema {
 			fields[i].node = byValue(f.node)
 		}
 	}
-	s.root = object{fields: fields}
+	s.root = s.root.with(fields)
 	return s
 }
 
@@ -34,7 +34,7 @@ func byValue(n node) node {
 		for i := range fields {
 			fields[i].node = byValue(fields[i].node)
 		}
-		return object{fields: fields}
+		return n.with(fields)
 	case list:
 		n.items = slices.Clone(n.items)
 		for i := range n.items {

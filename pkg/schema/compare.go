@@ -47,6 +47,9 @@ func (c *comparison) compare(root object, desired, have map[string]any) Differen
 	c.node(root, desired, have)
 	for _, difference := range c.found {
 		slices.Reverse(difference.Path)
+		for _, part := range difference.Parts {
+			slices.Reverse(part.Path)
+		}
 	}
 	return c.found
 }
@@ -61,6 +64,10 @@ func (c *comparison) step(step Step, n node, want, have any) {
 	c.node(n, want, have)
 	for i := before; i < len(c.found); i++ {
 		c.found[i].Path = append(c.found[i].Path, step)
+		for j := range c.found[i].Parts {
+			part := &c.found[i].Parts[j]
+			part.Path = append(part.Path, step)
+		}
 	}
 }
 
@@ -79,10 +86,14 @@ func (c *comparison) node(n node, want, have any) {
 }
 
 func (c *comparison) leaf(n leaf, want, have any) {
-	if n.forms.has(want, have) || n.byValue && want != nil && have != nil && sameValue(want, have) {
-		return
+	if !n.isAlike(want, have) {
+		c.value(want, have)
 	}
-	c.value(want, have)
+}
+
+// isAlike reports whether the value is accepted in place of the desired one.
+func (n leaf) isAlike(want, have any) bool {
+	return n.forms.has(want, have) || n.byValue && want != nil && have != nil && sameValue(want, have)
 }
 
 // value compares two values as a whole.
@@ -107,10 +118,17 @@ func (c *comparison) object(n object, want, have any) {
 		c.add(Changed, restrict(n, want, creation), have)
 		return
 	}
+	if n.closed && wantOK && !haveOK && !n.mayBeAbsent() {
+		c.add(Changed, restrict(n, want, creation), nil)
+		return
+	}
 	before, outermost := len(c.found), have == nil && !c.absent && !c.places
 	c.absent = c.absent || outermost
 	for _, f := range n.fields {
 		c.step(Step{Field: f.name, Index: notAnIndex}, f.node, wanted[f.name], fields[f.name])
+	}
+	if n.closed && wantOK {
+		c.foreign(n, fields)
 	}
 	if !outermost {
 		return
@@ -121,6 +139,19 @@ func (c *comparison) object(n object, want, have any) {
 	if slices.ContainsFunc(c.found[before:], Difference.mendable) {
 		c.found = c.found[:before]
 		c.add(Changed, restrict(n, want, creation), nil)
+	}
+}
+
+// foreign finds the fields that may not stand in a closed object.
+func (c *comparison) foreign(n object, fields map[string]any) {
+	if n.hasAll(fields) {
+		return
+	}
+	for _, name := range sortedNames(fields) {
+		if n.isForeign(name, fields[name]) {
+			c.add(Changed, nil, fields[name])
+			c.found[len(c.found)-1].Path = Path{{Field: name, Index: notAnIndex}}
+		}
 	}
 }
 
@@ -144,28 +175,60 @@ func (c *comparison) list(n list, want, have any) {
 	} else {
 		pairs = n.pair(wanted, elements, &room)
 	}
-	size := n.measure(wanted, length, pairs)
+	size := n.measure(wanted, elements, length, pairs)
 	for place := range min(len(n.items), size.places) {
 		if partner := pairs.partner(place); partner != absent {
 			c.element(Step{Index: c.index(place, partner)}, n.items[place], at(wanted, place), elements[partner])
 		}
 	}
+	if n.alignment != literal && !c.projected {
+		c.arrangement(n, size, pairs, wanted, elements, have)
+		return
+	}
 	if size.short {
 		c.add(TooShort, pairs.missing(wanted, length), have)
 	}
-	c.cut(size, pairs, wanted, elements, have)
+	c.cut(n, size, pairs, wanted, elements, have)
+}
+
+// arrangement finds what a list has to gain and to lose, and what has to move. That is one
+// difference, because each changes the indices of the others.
+func (c *comparison) arrangement(n list, size size, pairs pairing, wanted, elements []any, have any) {
+	d := Difference{Have: have}
+	switch {
+	case size.short:
+		d.Kind, d.Want = TooShort, pairs.missing(wanted, len(elements))
+	case size.long:
+		d.Kind = TooLong
+	case n.isMoved(pairs, wanted):
+		d.Kind = Moved
+	default:
+		return
+	}
+	if size.long {
+		d.Cut = pairs.cut(size)
+	} else if size.short && c.displaces && n.byKey(wanted) {
+		d.Cut = pairs.displaced(wanted, elements)
+		d.Displaces = len(d.Cut) > 0
+	}
+	if wanted != nil {
+		n.arrange(&d, pairs, wanted)
+	}
+	c.found = append(c.found, d)
 }
 
 // cut sets the elements to remove from a list.
-func (c *comparison) cut(size size, pairs pairing, wanted, elements []any, have any) {
+func (c *comparison) cut(n list, size size, pairs pairing, wanted, elements []any, have any) {
 	switch {
 	case size.long:
 		c.add(TooLong, nil, have)
 		if !c.projected {
 			c.found[len(c.found)-1].Cut = pairs.cut(size)
 		}
-	case size.short && c.displaces && pairs.byKey:
-		c.found[len(c.found)-1].Cut = pairs.displaced(wanted, elements)
+	case size.short && c.displaces && n.byKey(wanted):
+		d := &c.found[len(c.found)-1]
+		d.Cut = pairs.displaced(wanted, elements)
+		d.Displaces = len(d.Cut) > 0
 	}
 }
 
@@ -174,6 +237,14 @@ func (c *comparison) cut(size size, pairs pairing, wanted, elements []any, have 
 func (c *comparison) element(step Step, n node, want, have any) {
 	before := len(c.found)
 	c.step(step, n, want, have)
+	if element, ok := n.(object); ok && element.closed && !c.places && !c.projected {
+		if parts := slices.Clone(c.found[before:].Drift()); len(parts) > 0 {
+			c.found = append(c.found[:before], Difference{
+				Path: Path{step}, Kind: Changed, Want: want, Have: have, Parts: parts.Details(),
+			})
+			return
+		}
+	}
 	if len(c.found) == before && want == nil && have != nil {
 		c.add(Unknown, nil, have)
 		c.found[before].Path = Path{step}

@@ -40,13 +40,15 @@ func defaultNode(value any) node {
 		for name, v := range value {
 			fields = append(fields, field{name, defaultNode(v)})
 		}
-		return newObject(fields)
+		made := newObject(fields)
+		made.isDefault = true
+		return made
 	case []any:
 		items := make([]node, 0, len(value))
 		for _, item := range value {
 			items = append(items, defaultNode(item))
 		}
-		return list{items: items, min: len(items), max: len(items)}
+		return list{items: items, min: len(items), max: len(items), isDefault: true}
 	}
 	return leaf{}
 }

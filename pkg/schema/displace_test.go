@@ -30,11 +30,11 @@ func TestDisplace(t *testing.T) {
 				strings.Repeat("{a: null, name: null, to: null}, ", strings.Count(test.desired, "{"))+
 				fmt.Sprintf("{observer_schema_list_min_length: %d, observer_schema_list_max_length: 0, observer_schema_list_key: k}]}", strings.Count(test.desired, "{")))))
 			found := s.Displace(desired, live)
-			if len(found) != 1 || !cmp.Equal(test.cut, found[0].Cut) || found[0].Displaces() != (test.cut != nil) {
+			if len(found) != 1 || !cmp.Equal(test.cut, found[0].Cut) || found[0].Displaces != (test.cut != nil) {
 				t.Fatalf("found %v", found)
 			}
 			same(t, complete(decode(t, "spec: {list: "+test.want+"}")), patched(t, live, found.Patch()))
-			if before := s.Compare(desired, live); len(before) != 1 || before[0].Displaces() {
+			if before := s.Compare(desired, live); len(before) != 1 || before[0].Displaces {
 				t.Errorf("Compare finds %v", before)
 			}
 		})

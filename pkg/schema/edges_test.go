@@ -58,8 +58,9 @@ func TestZeroOfAKeyWithADefault(t *testing.T) {
 
 type defaulted struct{}
 
-func (d defaulted) Field(string) schema.Type { return d }
-func (d defaulted) Element() schema.Type     { return nil }
+func (d defaulted) Field(string) schema.Type    { return d }
+func (d defaulted) Element() schema.Type        { return nil }
+func (d defaulted) Structure() schema.Structure { return schema.KeyedList }
 func (d defaulted) Keys() []schema.Key {
 	return []schema.Key{{Name: "name"}, {Name: "port", Default: int64(80)}}
 }

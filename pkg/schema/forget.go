@@ -124,5 +124,5 @@ func blindObject(n object, field []string) object {
 	} else {
 		fields = slices.Delete(fields, at, at+1)
 	}
-	return object{fields: fields}
+	return n.with(fields)
 }

@@ -60,16 +60,22 @@ func checkKeep(t *testing.T, s sample) {
 	t.Helper()
 	written, _ := rewrite(s.first).(object)
 	for _, answer := range []object{written, s.live, s.second} {
-		forms := s.schema.Forms(s.first, answer)
-		check.Equal(t, "forms that are kept", forms, s.schema.Keep(s.first, forms))
-		var stored []schema.Form
-		check.Must(t, json.Unmarshal([]byte(text(t, forms)), &stored))
-		same(t, text(t, forms), text(t, stored))
+		stored := checkStored(t, s, answer)
 		for _, desired := range []object{s.first, s.second} {
 			all, kept := s.schema.Accept(stored), s.schema.Accept(s.schema.Keep(desired, stored))
 			same(t, describe(all.Compare(desired, answer)), describe(kept.Compare(desired, answer)))
 		}
 	}
+}
+
+// checkStored checks that the forms of an answer are kept and survive being stored, and returns them.
+func checkStored(t *testing.T, s sample, answer object) (stored []schema.Form) {
+	t.Helper()
+	forms := s.schema.Forms(s.first, answer)
+	check.Equal(t, "forms that are kept", forms, s.schema.Keep(s.first, forms))
+	check.Must(t, json.Unmarshal([]byte(text(t, forms)), &stored))
+	same(t, text(t, forms), text(t, stored))
+	return stored
 }
 
 func TestPathJSON(t *testing.T) {

@@ -34,6 +34,7 @@ func laws() map[string]law {
 		"FuzzReleased":    checkReleased,
 		"FuzzKeep":        checkKeep,
 		"FuzzShare":       checkShare,
+		"FuzzAligned":     checkAligned,
 	}
 }
 

@@ -9,14 +9,18 @@ type size struct {
 	surplus int
 	// places is the number of remaining places. The others need no comparison.
 	places int
+	// spare are the elements that go first, in this order, if the elements are identified.
+	spare []int
 }
 
 // measure compares the length of a list with its bounds.
-func (n list) measure(wanted []any, length int, p pairing) size {
+func (n list) measure(wanted, elements []any, length int, p pairing) size {
 	accepted := n.forms.hasLength(len(wanted), length)
 	switch {
-	case p.byKey:
-		return n.measureByKey(wanted, length, accepted, p)
+	case accepted && p.identified && !n.byKey(wanted):
+		return size{places: p.places}
+	case p.identified:
+		return n.measureIdentified(wanted, elements, length, accepted, p)
 	case accepted:
 		return size{places: p.places}
 	}
@@ -28,24 +32,31 @@ func (n list) measure(wanted []any, length int, p pairing) size {
 	return s
 }
 
-// measureByKey counts only desired elements for the minimum, if any are desired: an undesired
+// measureIdentified counts only desired elements for the minimum, if any are desired: an undesired
 // element replaces none of them. A learned element does not replace one of the manifest's. An
 // unobserved element does not replace an observed one.
-func (n list) measureByKey(wanted []any, length int, accepted bool, p pairing) size {
+func (n list) measureIdentified(wanted, elements []any, length int, accepted bool, p pairing) size {
 	required := len(wanted)
 	if n.given > 0 {
 		required = min(required, n.given)
 	}
 	found, taken := p.count(len(wanted))
+	s, twins := size{places: p.places}, 0
+	if n.alignment != literal && p.projected == nil && length > found+taken {
+		s.spare, twins = n.spare(wanted, elements, p)
+		length = found + taken + len(s.spare)
+	}
 	strangers := length - found - taken
-	s := size{places: p.places}
 	s.short = length < n.min || p.found(required) < min(n.min, required) || n.missesObserved(required, p)
 	if s.short {
 		length += len(wanted) - found
 	}
-	s.long = n.exceeds(length) && (s.short || !accepted)
+	s.long = n.exceeds(length) && (s.short || !accepted) || twins > 0
 	if s.long && wanted != nil {
-		s.surplus = max(0, length-n.rest(wanted))
+		if n.exceeds(length) {
+			s.surplus = max(0, length-n.rest(wanted))
+		}
+		s.surplus = max(s.surplus, twins)
 		s.places = len(wanted) + taken - max(0, s.surplus-strangers)
 	}
 	return s
@@ -67,11 +78,67 @@ func (n list) missesObserved(places int, p pairing) bool {
 	return found < min(n.min, observed)
 }
 
+// spare returns the elements that have no place and that were not accepted, in the order in which
+// they may go. The first ones are the twins, which have the key of a desired element.
+func (n list) spare(wanted, elements []any, p pairing) (spare []int, twins int) {
+	assigned := make([]bool, len(elements))
+	for place := range p.places {
+		if partner := p.partner(place); partner != absent {
+			assigned[partner] = true
+		}
+	}
+	known := n.additions(len(wanted))
+	var others []int
+	for i, element := range slices.Backward(elements) {
+		switch {
+		case assigned[i]:
+		case len(known) > 0 && known[digest(element)] > 0:
+			known[digest(element)]--
+		case n.isTwin(element, wanted, p):
+			spare = append(spare, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	return append(spare, others...), len(spare)
+}
+
+// isTwin reports whether an element has the key of a desired one that has another partner.
+func (n list) isTwin(element any, wanted []any, p pairing) bool {
+	if !n.byKey(wanted) || !n.keys.known(element) {
+		return false
+	}
+	return slices.ContainsFunc(wanted, func(desired any) bool { return n.keys.same(desired, element) })
+}
+
+// additions returns how often each element may stand in the list beside the desired ones.
+func (n list) additions(desired int) map[string]int {
+	known := map[string]int{}
+	for _, form := range n.forms {
+		if form.Want != int64(desired) {
+			continue
+		}
+		added := map[string]int{}
+		for _, item := range itemsOf(form.Have) {
+			if sum, ok := item.(string); ok {
+				added[sum]++
+			}
+		}
+		for sum, times := range added {
+			known[sum] = max(known[sum], times)
+		}
+	}
+	return known
+}
+
 // rest is the length of a list after the cut. It is never below the minimum, even if fewer elements
 // are desired.
 func (n list) rest(wanted []any) int { return max(len(wanted), n.min) }
 
-func (n list) exceeds(length int) bool { return n.max != 0 && length > n.max }
+func (n list) exceeds(length int) bool {
+	isBounded := n.max != 0 || n.isDefault && n.alignment == inOrder
+	return isBounded && length > n.max
+}
 
 // count returns the number of desired elements with a partner, and the number of elements that
 // further places have taken.
@@ -93,7 +160,7 @@ func (p pairing) found(places int) int {
 
 // missing returns the desired elements that a list of this length lacks.
 func (p pairing) missing(wanted []any, length int) []any {
-	if !p.byKey {
+	if !p.identified {
 		return wanted[min(length, len(wanted)):]
 	}
 	missing := []any{}
@@ -117,7 +184,10 @@ func (p pairing) cut(s size) []int {
 			placeOf[partner] = place
 		}
 	}
-	var cut []int
+	cut := slices.Clone(s.spare[:min(len(s.spare), s.surplus)])
+	for _, spare := range s.spare {
+		placeOf[spare] = p.places // goes first, or not at all
+	}
 	for i := p.elements - 1; i >= 0 && len(cut) < s.surplus; i-- {
 		if placeOf[i] == absent {
 			cut = append(cut, i)

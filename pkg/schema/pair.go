@@ -11,9 +11,9 @@ type pairing struct {
 	partners []int32
 	// elements is the number of elements.
 	elements int
-	// byKey reports that the elements were looked up by key.
-	byKey bool
-	// projected are the elements of a projection by key. A null stands for an absent element.
+	// identified reports that the elements were found by what they are, not by index.
+	identified bool
+	// projected are the elements of such a projection. A null stands for an absent element.
 	projected []any
 }
 
@@ -32,8 +32,8 @@ func (p pairing) partner(place int) int {
 
 // project returns the pairing of a projected list, whose elements are in their places.
 func (n list) project(wanted, elements []any) pairing {
-	p := pairing{places: n.places(wanted), elements: len(elements), byKey: n.byKey(wanted)}
-	if p.byKey {
+	p := pairing{places: n.places(wanted), elements: len(elements), identified: n.identifies(wanted)}
+	if p.identified {
 		p.projected = elements
 	}
 	return p
@@ -54,17 +54,27 @@ func (n list) places(wanted []any) int { return max(len(n.items), len(wanted)) }
 // byKey reports whether the desired elements can be looked up by key.
 func (n list) byKey(wanted []any) bool { return len(n.keys) > 0 && n.keys.allKnown(wanted) }
 
+// identifies reports whether the elements are found by what they are, not by index.
+func (n list) identifies(wanted []any) bool { return n.alignment != literal || n.byKey(wanted) }
+
 // hasUniqueKeys reports whether each element has a key that no other one has.
 func (n list) hasUniqueKeys(elements []any) bool {
 	return n.byKey(elements) && n.keys.distinct(elements)
 }
 
-// pair finds the element of each place. By key, each desired element gets the first free element
+// pair finds the element of each place, see [Schema.Align]. By key, each desired element gets the first free element
 // with its key. Then each further place of the schema takes the next free element with a key.
 // Without a key, values that are learned from an element would not find it again.
 func (n list) pair(wanted, elements []any, room *scratch) pairing {
-	p := pairing{places: n.places(wanted), elements: len(elements), byKey: n.byKey(wanted)}
-	if !p.byKey || n.keys.inOrder(p.places, wanted, elements) {
+	p := pairing{places: n.places(wanted), elements: len(elements), identified: n.identifies(wanted)}
+	switch {
+	case n.byKey(wanted):
+	case n.alignment != literal:
+		return n.pairByValue(p, wanted, elements)
+	default:
+		return p
+	}
+	if n.keys.inOrder(p.places, wanted, elements) {
 		return p
 	}
 	taken := room.taken[:]
@@ -73,7 +83,7 @@ func (n list) pair(wanted, elements []any, room *scratch) pairing {
 	} else {
 		p.partners = n.keys.search(room.partners[:0], wanted, elements, taken)
 	}
-	return n.keys.takeRest(p, elements, taken)
+	return n.takeRest(p, elements, taken)
 }
 
 // inOrder reports whether each place has the element of its own index, the usual case.
@@ -124,12 +134,12 @@ func (k keys) lookUp(wanted, elements []any) (partners []int32, taken []bool) {
 }
 
 // takeRest assigns to each place beyond the desired elements the next element that is not taken.
-func (k keys) takeRest(p pairing, elements []any, taken []bool) pairing {
+func (n list) takeRest(p pairing, elements []any, taken []bool) pairing {
 	for i, element := range elements {
 		if len(p.partners) >= p.places {
 			break
 		}
-		if !taken[i] && k.known(element) {
+		if !taken[i] && (len(n.keys) == 0 || n.keys.known(element)) {
 			p.partners = append(p.partners, int32(i))
 		}
 	}

@@ -9,14 +9,16 @@ import (
 // Patch is a JSON Patch (RFC 6902).
 type Patch []Operation
 
-// Operation is one operation of a [Patch]: add, replace or remove.
+// Operation is one operation of a [Patch]: add, replace, remove or move.
 type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
+	Op   string `json:"op"`
+	Path string `json:"path"`
+	// From is the path from which move takes the value.
+	From  string `json:"-"`
 	Value any    `json:"value"`
 }
 
-// MarshalJSON omits the value of a removal. In other operations a null is a value, and an API
+// MarshalJSON omits the value of a removal and of a move. In other operations a null is a value, and an API
 // server refuses an operation without one.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	if o.Op == "remove" {
@@ -24,6 +26,13 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 			Op   string `json:"op"`
 			Path string `json:"path"`
 		}{o.Op, o.Path})
+	}
+	if o.Op == "move" {
+		return json.Marshal(struct {
+			Op   string `json:"op"`
+			From string `json:"from"`
+			Path string `json:"path"`
+		}{o.Op, o.From, o.Path})
 	}
 	type operation Operation // without this method
 	return json.Marshal(operation(o))
@@ -74,10 +83,10 @@ func (d Difference) operations() Patch {
 		return Patch{{Op: "replace", Path: pointer, Value: d.Want}}
 	case d.Kind == TooShort && d.Have == nil:
 		return Patch{{Op: d.whenAbsent(), Path: pointer, Value: d.Want}}
-	case d.Kind == TooShort:
+	case d.Kind == TooShort && d.At == nil:
 		return slices.Concat(growth(pointer, d.missing()), cuts(pointer, d.Cut))
-	case d.Kind == TooLong:
-		return cuts(pointer, d.Cut)
+	case d.Kind == TooShort, d.Kind == TooLong, d.Kind == Moved:
+		return slices.Concat(cuts(pointer, d.Cut), moves(pointer, d.Moves), inserts(pointer, d.missing(), d.At))
 	}
 	return nil
 }
@@ -104,12 +113,30 @@ func growth(list string, items []any) Patch {
 	return patch
 }
 
+func moves(list string, moves []Move) Patch {
+	patch := make(Patch, 0, len(moves))
+	for _, move := range moves[:min(len(moves), room(list))] {
+		patch = append(patch, Operation{Op: "move", From: elementOf(list, move.From), Path: elementOf(list, move.To)})
+	}
+	return patch
+}
+
+func inserts(list string, items []any, indices []int) Patch {
+	patch := make(Patch, 0, len(indices))
+	for i, item := range items[:min(len(indices), room(list))] {
+		patch = append(patch, Operation{Op: "add", Path: elementOf(list, indices[i]), Value: item})
+	}
+	return patch
+}
+
+func elementOf(list string, index int) string { return list + "/" + strconv.Itoa(index) }
+
 // cuts removes elements from the end, so that no index moves before it is used.
 func cuts(list string, indices []int) Patch {
 	indices = indices[max(0, len(indices)-room(list)):]
 	patch := make(Patch, 0, len(indices))
 	for _, i := range slices.Backward(indices) {
-		patch = append(patch, Operation{Op: "remove", Path: list + "/" + strconv.Itoa(i)})
+		patch = append(patch, Operation{Op: "remove", Path: elementOf(list, i)})
 	}
 	return patch
 }
@@ -139,12 +166,30 @@ func (d Difference) revert(value any) any {
 	items, _ := value.([]any)
 	switch d.Kind {
 	case TooShort:
-		return append(items, itemsOf(clone(d.Want))...)
-	case TooLong:
-		return without(items, d.Cut)
+		if d.At == nil {
+			return append(items, itemsOf(clone(d.Want))...)
+		}
+		return d.rearrange(items)
+	case TooLong, Moved:
+		return d.rearrange(items)
 	case Changed, Unknown:
 	}
 	return clone(d.Want)
+}
+
+// rearrange cuts, moves and inserts.
+func (d Difference) rearrange(items []any) []any {
+	items = without(items, d.Cut)
+	for _, move := range d.Moves {
+		item := items[move.From]
+		items = slices.Insert(slices.Delete(items, move.From, move.From+1), move.To, item)
+	}
+	for i, item := range d.missing() {
+		if i < len(d.At) {
+			items = slices.Insert(items, d.At[i], clone(item))
+		}
+	}
+	return items
 }
 
 // without returns the items except those at the indices, which ascend.
@@ -165,7 +210,9 @@ func change(root any, path Path, value func(any) any) {
 	parent, last := ValueAt(root, path[:len(path)-1]), path[len(path)-1]
 	switch parent := parent.(type) {
 	case map[string]any:
-		parent[last.Field] = value(parent[last.Field])
+		if parent[last.Field] = value(parent[last.Field]); parent[last.Field] == nil {
+			delete(parent, last.Field)
+		}
 	case []any:
 		parent[last.Index] = value(parent[last.Index])
 	}

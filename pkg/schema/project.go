@@ -43,7 +43,7 @@ func projectList(n list, wanted, elements []any) []any {
 	var room scratch
 	pairs := n.pair(wanted, elements, &room)
 	places := len(n.items)
-	if pairs.byKey {
+	if n.byKey(wanted) {
 		places = pairs.places // desired but unobserved elements count for the length too
 	}
 	projected := make([]any, 0, places+1)

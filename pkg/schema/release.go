@@ -182,7 +182,7 @@ func (r *releasing) elements(here sight) {
 	pairs := n.pair(desired, live, &room)
 	places := n.formerPlaces(former, desired)
 	for i, element := range former {
-		place, certain := i, listed && !pairs.byKey
+		place, certain := i, listed && !pairs.identified
 		if places != nil && n.keys.known(element) {
 			place, certain = int(places[i]), true
 		}

@@ -62,13 +62,13 @@ func observe(n node, path []string) node {
 	if found {
 		fields := slices.Clone(parent.fields)
 		fields[at].node = observe(fields[at].node, path[1:])
-		return object{fields: fields}
+		return parent.with(fields)
 	}
 	added := node(leaf{})
 	if len(path) > 1 {
 		added = observe(object{}, path[1:])
 	}
-	return object{fields: slices.Insert(slices.Clone(parent.fields), at, field{path[0], added})}
+	return parent.with(slices.Insert(slices.Clone(parent.fields), at, field{path[0], added}))
 }
 
 // Unobserve returns the schema without a field and everything below it. The identity cannot be
@@ -91,10 +91,10 @@ func unobserve(n node, path []string) node {
 	}
 	fields := slices.Clone(parent.fields)
 	if _, identity := fields[at].node.(constant); len(path) == 1 && !identity {
-		return object{fields: slices.Delete(fields, at, at+1)}
+		return parent.with(slices.Delete(fields, at, at+1))
 	}
 	fields[at].node = unobserve(fields[at].node, path[1:])
-	return object{fields: fields}
+	return parent.with(fields)
 }
 
 // identity makes the root of a schema. The identity consists of constants, beside the other fields

@@ -21,14 +21,27 @@ type (
 	// constant is a part of the identity: it is known, and never differs.
 	constant struct{ value string }
 	// object has schemas of named fields, sorted by name.
-	object struct{ fields []field }
+	object struct {
+		fields []field
+		// isDefault reports that the object is part of a default schema.
+		isDefault bool
+		// closed reports that no other fields may stand in the object, see [Schema.Align].
+		closed bool
+		// forms are the accepted fields of a closed object, and whether it may be absent.
+		forms forms
+	}
 	// list has schemas of its first elements.
 	list struct {
 		items []node
 		// min and max bound the length of the whole list; max 0 is no bound.
 		min, max int
-		// keys identify the elements. Without keys, the index does.
+		// keys identify the elements. Without keys, the index does, or the order if alignment says so.
 		keys keys
+		// alignment is literal until [Schema.Align].
+		alignment alignment
+		// isDefault reports that the list is part of a default schema: it has exactly the elements of
+		// the manifest, also if that are none.
+		isDefault bool
 		// stated is the user's text of the keys. If nil, they are the API's, and not part of the
 		// document.
 		stated any
@@ -55,6 +68,12 @@ func (o object) find(name string) (int, bool) {
 func newObject(fields []field) object {
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	return object{fields: fields}
+}
+
+// with returns the object with other fields.
+func (o object) with(fields []field) object {
+	o.fields = fields
+	return o
 }
 
 // nodeAt returns the node at the path, or nil if the schema does not observe it.

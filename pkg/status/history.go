@@ -43,7 +43,8 @@ func (d Drift) Entry() application.Drift {
 	if d.Took > 0 {
 		entry.After = &metav1.Duration{Duration: d.Took.Round(time.Millisecond)}
 	}
-	for _, difference := range d.Differences[:min(len(d.Differences), maxFields)] {
+	details := d.Differences.Details()
+	for _, difference := range details[:min(len(details), maxFields)] {
 		entry.Fields = append(entry.Fields, application.DriftedField{
 			Path: apierror.Cut(difference.Path.String()),
 			Want: publishable(d.Object.Kind, difference.Path, difference.Want),
