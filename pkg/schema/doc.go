@@ -40,7 +40,7 @@
 //	S.Align(T)              the lists of type T are aligned by their merge keys
 //	S.Accept(S.Forms(D, W)) accepts W, the form in which the server stored D
 //	S.Keep(D, forms)        the remembered forms that still apply to D
-//	S.ByValue()             for an unknown type, 0.5 and "500m" are equal
+//	S.ByValue()             for an unknown type, a null within a value equals an absent one
 //
 // A user may set the keys of a list, too: observer_schema_list_key in its control dictionary, with
 // a name or a list of names. See [Schema.Align].
