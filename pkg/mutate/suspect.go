@@ -113,8 +113,10 @@ var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
-		if unreadable != nil && unreadable.Field != "metadata.namespace" { // reported already
-			refusals = append(refusals, invalid(strings.TrimSuffix(ResourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
+		for _, mismatch := range unreadable {
+			if mismatch.Field != "metadata.namespace" { // reported already
+				refusals = append(refusals, invalid(strings.TrimSuffix(ResourcePath(i)+"."+mismatch.Field, "."), mismatch.Problem))
+			}
 		}
 		for _, problem := range unknown {
 			warnings = append(warnings, ResourcePath(i)+": "+problem)

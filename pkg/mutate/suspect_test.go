@@ -71,7 +71,17 @@ func TestUnreadable(t *testing.T) {
 		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
 			"data.spec.manifest[0].spec.replicas: Invalid value: its type has to be int32, and is string"},
 		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
-			"data.spec.manifest[0].data: Invalid value: its type has to be string, and is bool"},
+			"data.spec.manifest[0].data[m]: Invalid value: its type has to be string, and is bool"},
+		{"a number as an annotation", "{apiVersion: v1, kind: Service, metadata: {name: a, annotations: {build: 7, team: x}}, spec: {ports: [{port: 80}]}}",
+			"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number"},
+		{"of a custom kind, too", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: {build: 7.5, team: x}}, spec: {a: 1}}",
+			"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number"},
+		{"a label of a template", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {metadata: {labels: {app: a, canary: true}}}}}",
+			"data.spec.manifest[0].spec.template.metadata.labels[canary]: Invalid value: its type has to be string, and is bool"},
+		{"a list as a label of a custom kind", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, labels: {parts: [hunter2]}}}",
+			"data.spec.manifest[0].metadata.labels[parts]: Invalid value: its type has to be string, and is array"},
+		{"annotations that are a list", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: [hunter2]}}",
+			"data.spec.manifest[0].metadata.annotations: Invalid value: its type has to be map[string]string, and is array"},
 		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
 			"data.spec.manifest[0]: Invalid value: a value does not have the form of its type, such as a quantity or a time"},
 	}
@@ -82,6 +92,17 @@ func TestUnreadable(t *testing.T) {
 			check.Equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(cm).Refusals))
 		})
 	}
+}
+
+// All values of a map that are no texts are named at once.
+func TestEachAnnotationThatIsNoTextIsNamed(t *testing.T) {
+	cm := submitted()
+	cm.Data = map[string]string{"spec.manifest": "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: {build: 7, enabled: true, a.b/c: {d: e}, team: x, none: null}}}"}
+	check.Equal(t, "refusals", []any{
+		"data.spec.manifest[0].metadata.annotations[a.b/c]: Invalid value: its type has to be string, and is object",
+		"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number",
+		"data.spec.manifest[0].metadata.annotations[enabled]: Invalid value: its type has to be string, and is bool",
+	}, messages(mutate.PrepareForCreate(cm).Refusals))
 }
 
 // A hold without effect, or for a long time, is accepted with a warning. Only the request that
