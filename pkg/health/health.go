@@ -3,12 +3,14 @@ package health
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Health is the health of a live object.
 type Health struct {
 	Status Status
-	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers and reasons.
+	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers, reasons and finalizers.
 	Message string
 	// Workload reports that the object runs Pods, which State and Pods then describe.
 	Workload bool
@@ -47,7 +49,11 @@ func Of(live map[string]any) Health {
 // correct makes status and state agree where one of them knows better.
 func (h *Health) correct(kind string, live map[string]any) {
 	switch {
-	case h.Status == StatusTerminating || h.Status == StatusUnknown:
+	case h.Status == StatusTerminating:
+		if finalizers := finalizersOf(live); finalizers != "" {
+			h.Message = "its deletion waits for its finalizers " + finalizers
+		}
+	case h.Status == StatusUnknown:
 	case kind == "Job.batch" && at[bool](live, "spec", "suspend") && h.State == StateRunning:
 		h.Status, h.Message = StatusCurrent, "Job is suspended"
 	case kind == "Pod" && isUnschedulable(live):
@@ -61,6 +67,11 @@ func (h *Health) correct(kind string, live map[string]any) {
 	if kind != "Pod" || h.Status == StatusTerminating { // the containers of a Pod say more
 		h.State = worse(h.State, h.Status.state())
 	}
+}
+
+// finalizersOf returns the finalizers of an object: "a, b".
+func finalizersOf(live map[string]any) string {
+	return strings.Join((&unstructured.Unstructured{Object: live}).GetFinalizers(), ", ")
 }
 
 // shorten cuts a text between two letters.

@@ -108,7 +108,7 @@ kind: Deployment
 metadata: {generation: 3, deletionTimestamp: "2026-01-02T15:04:05Z", finalizers: [foregroundDeletion]}
 spec: {replicas: 1}
 status: {observedGeneration: 3, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}`,
-		workload(health.StatusTerminating, "Resource scheduled for deletion", health.StateDegraded, health.Pods{Desired: 1, Running: 1})},
+		workload(health.StatusTerminating, "its deletion waits for its finalizers foregroundDeletion", health.StateDegraded, health.Pods{Desired: 1, Running: 1})},
 	{"a StatefulSet", `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -381,7 +381,7 @@ status: {conditions: [{type: NamesAccepted, status: "False", reason: ListKindCon
 		health.Health{Status: health.StatusUnknown, Message: unreadable, State: health.StateRunning}},
 	{"somebody deletes it, and a finalizer holds it", `
 {apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-02T15:04:05Z", finalizers: [example.org/keep]}}`,
-		health.Health{Status: health.StatusTerminating, Message: "Resource scheduled for deletion", State: health.StateDegraded}},
+		health.Health{Status: health.StatusTerminating, Message: "its deletion waits for its finalizers example.org/keep", State: health.StateDegraded}},
 }
 
 func TestOf(t *testing.T) {

@@ -36,7 +36,7 @@ func invalid() error {
 // failure, the remaining work is done.
 func TestOneFails(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
-	w.failures["Create ConfigMap config"] = apierrors.NewForbidden(resource, "config", errors.New(secret))
+	w.failures["Create ConfigMap config"] = noRight("config")
 	if _, err := w.reconcile(t); !apierrors.IsForbidden(err) {
 		t.Errorf("error is %v, so that it is not tried again", err)
 	}
@@ -201,7 +201,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
 			w.respec(oneObject, "")
-			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+			w.failures["Delete Deployment web"] = noRight("web")
 		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web" + unlessBound, "Forbidden: configmaps web"},
 		{"of a webhook on the target", func(t *testing.T, w *world) {
 			drift(t, w)
@@ -213,7 +213,7 @@ func TestSecretsInAnswers(t *testing.T) {
 			w.respec(twoObjects, "")
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+			w.failures["Create Deployment web"] = noRight("web")
 		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, "Forbidden: configmaps web"},
 	}
 	for _, c := range cases {
@@ -329,7 +329,12 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	}
 }
 
-func errNo(name string) error { return apierrors.NewForbidden(resource, name, errors.New(secret)) }
+func errNo(name string) error { return noRight(name) }
+
+// noRight is the answer of an API server whose authorization refuses a request.
+func noRight(name string) error {
+	return apierrors.NewForbidden(resource, name, fmt.Errorf("User %q cannot patch resource %q: %s", "agent", resource.Resource, secret))
+}
 
 func errTerminating() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
