@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -184,7 +183,7 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 		}
 		causes = append(causes, strings.TrimPrefix(cause.Field+": "+said, ": "))
 	}
-	if answer.Code == http.StatusBadRequest && len(details.Causes) == 0 {
+	if apierrors.IsBadRequest(err) && len(details.Causes) == 0 {
 		causes = append(causes, undecoded(answer))
 	}
 	causes = slices.DeleteFunc(causes, func(said string) bool { return said == "" })

@@ -18,6 +18,18 @@ type Health struct {
 	Pods     Pods
 	// Address is that of a Service, see [Of].
 	Address string
+	// End is the state in which the object has finished, if its cluster deletes it then: COMPLETED or FAILED for a
+	// Job with a TTL, "" otherwise.
+	End State
+}
+
+// Ended returns the health of an object that has finished in this state, and was deleted then.
+func Ended(state State) Health {
+	h := Health{Status: StatusCurrent, Message: "it has finished, and its TTL deletes it", Workload: true, State: state, End: state}
+	if state == StateFailed {
+		h.Status, h.Message = StatusFailed, "it has failed, and its TTL deletes it: change its manifest to run it again"
+	}
+	return h
 }
 
 // MaxMessage bounds [Health].Message, which is stored for each object.
@@ -38,6 +50,9 @@ func Of(live map[string]any) Health {
 	h.Status, h.Message = statusOf(live)
 	kind := kindOf(live)
 	h.Workload, h.State, h.Pods = podsOf(kind, live)
+	if _, has, _ := unstructured.NestedFieldNoCopy(live, "spec", "ttlSecondsAfterFinished"); has && kind == "Job.batch" && h.State != StateRunning {
+		h.End = h.State
+	}
 	if kind == "Service" {
 		h.Address = addressOf(live)
 	}
@@ -49,6 +64,9 @@ func Of(live map[string]any) Health {
 // correct makes status and state agree where one of them knows better.
 func (h *Health) correct(kind string, live map[string]any) {
 	switch {
+	case h.Status == StatusTerminating && h.End != "": // by its TTL
+		ended := Ended(h.End)
+		h.Status, h.Message = ended.Status, ended.Message
 	case h.Status == StatusTerminating:
 		if finalizers := finalizersOf(live); finalizers != "" {
 			h.Message = "its deletion waits for its finalizers " + finalizers
