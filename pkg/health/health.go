@@ -50,7 +50,7 @@ func Of(live map[string]any) Health {
 	h.Status, h.Message = statusOf(live)
 	kind := kindOf(live)
 	h.Workload, h.State, h.Pods = podsOf(kind, live)
-	if _, has, _ := unstructured.NestedFieldNoCopy(live, "spec", "ttlSecondsAfterFinished"); has && kind == "Job.batch" && h.State != StateRunning {
+	if ttl, _, _ := unstructured.NestedFieldNoCopy(live, "spec", "ttlSecondsAfterFinished"); ttl != nil && kind == "Job.batch" && h.State != StateRunning {
 		h.End = h.State
 	}
 	if kind == "Service" {

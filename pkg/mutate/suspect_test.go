@@ -48,6 +48,12 @@ func TestSuspicious(t *testing.T) {
 		{"not if the manifest says it", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}", nil},
 		{"a field with a typing error", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replcas: 2}}", "",
 			[]string{`data.spec.manifest[0]: unknown field "spec.replcas"`}},
+		{"a Job that its TTL deletes", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never}}}}", "",
+			[]string{"data.spec.manifest[0].spec.ttlSecondsAfterFinished: the cluster deletes the Job when it has finished: it then counts as done, and runs again only when its manifest changes"}},
+		{"a Job that stays, and the template of one", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never}}}}\n---\n" +
+			"{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {spec: {ttlSecondsAfterFinished: 5}}}}", "", nil},
+		{"a Pod that ends", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {restartPolicy: Never, containers: [{name: a}]}}", "",
+			[]string{"data.spec.manifest[0].spec.restartPolicy: nothing starts this Pod again when it ends or its node goes, and it runs again if it is deleted: a Job or a Deployment does better"}},
 		{"a text that looks like a number of a million digits, which nobody tries to read",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '1e999999', b: '123456789012345678901234567890123456789'}}", "", nil},
 	}
