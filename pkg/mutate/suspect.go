@@ -48,7 +48,7 @@ func suspectScaling(desired Desired) []string {
 	return warnings
 }
 
-// suspectEnd warns of objects that end without anyone who deletes or stops them.
+// suspectEnd warns of objects that end by their own rules.
 func suspectEnd(resource map[string]any, at string) []string {
 	id, _ := manifest.Identify(resource)
 	spec := below(resource, "spec")
