@@ -234,6 +234,22 @@ diff live/v1.Service.demo.web desired/v1.Service.demo.web
 	}
 }
 
+// A missing object that has ended is not compared, until its manifest changes.
+func TestAnObjectThatHasEnded(t *testing.T) {
+	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: load}, spec: {ttlSecondsAfterFinished: 5, template: {spec: {a: 1}}}}"
+	app := admittedOf(t, job, "")
+	expected := expectedOf(t, app)
+	check.Equal(t, "without a record", false, hasEnded(app, expected[0]))
+	digest, err := plan.DigestOf(expected[0].Manifest)
+	check.Must(t, err)
+	ended := application.ObjectStatus{ID: lens.Placed(app, expected[0].ID), Ended: &application.Ended{Manifest: digest, State: application.StateCompleted}}
+	app.Status.Objects = []application.ObjectStatus{ended}
+	check.Equal(t, "with one", true, hasEnded(app, expected[0]))
+	changed := admittedOf(t, strings.Replace(job, "a: 1", "a: 2", 1), "")
+	changed.Status.Objects = app.Status.Objects
+	check.Equal(t, "with one of another manifest", false, hasEnded(changed, expectedOf(t, changed)[0]))
+}
+
 // Without its label, an object is invisible to its agent, and this is reported.
 func TestMissingLabel(t *testing.T) {
 	app := admittedOf(t, service, "")

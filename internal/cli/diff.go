@@ -229,7 +229,7 @@ func (d *differ) application(ctx context.Context, app *application.Application, 
 	}
 	for _, object := range expected {
 		live, err := objects.live(ctx, lens.Placed(app, object.ID))
-		if err == nil {
+		if err == nil && (live != nil || !hasEnded(app, object)) {
 			err = d.object(app, object, live)
 		}
 		d.add(err)
@@ -243,6 +243,13 @@ func (d *differ) application(ctx context.Context, app *application.Application, 
 		}
 	}
 	return nil
+}
+
+// hasEnded reports whether the agent does not create a missing object again, because it had finished.
+func hasEnded(app *application.Application, expected plan.Expected) bool {
+	known, _ := app.Status.Object(lens.Placed(app, expected.ID))
+	digest, err := plan.DigestOf(expected.Manifest)
+	return err == nil && known.Ended != nil && known.Ended.Manifest == digest
 }
 
 func becomes(app *application.Application, id manifest.ID) string {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -74,14 +76,20 @@ func filesOf(name string, recursive bool) ([]string, error) {
 	return files, err
 }
 
-// ReadFile reads a file, or the input if its name is "-". Messages call it by the returned name.
+// ReadFile reads a file, or the input if its name is "-". Messages call it by the returned name. Like kubectl,
+// it returns a text in UTF-16 with a byte order mark as UTF-8: PowerShell writes such files with >.
 func ReadFile(in io.Reader, name string) (called string, text []byte, err error) {
-	if name == "-" {
+	if called = name; name == "-" {
+		called = "stdin"
 		text, err = io.ReadAll(in)
-		return "stdin", text, err
+	} else {
+		text, err = os.ReadFile(filepath.Clean(name))
 	}
-	text, err = os.ReadFile(filepath.Clean(name))
-	return name, text, err
+	if err != nil {
+		return called, nil, err
+	}
+	text, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), text)
+	return called, text, err
 }
 
 // Kustomize reads the objects of a kustomization, as kubectl kustomize does.

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/encoding/unicode"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -61,6 +63,30 @@ func TestFilesAndFoldersAreReadAsKubectlReadsThem(t *testing.T) {
 			kit.Must(t, err)
 			if diff := cmp.Diff(c.want, summary(objects)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// PowerShell's > writes UTF-16, with a byte order mark. Windows PowerShell writes the low byte first.
+func TestFilesOfWindowsAreRead(t *testing.T) {
+	text := "# schön 😀\r\n" + configMap("a") + "---\r\n" + configMap("b")
+	encoded := func(order unicode.Endianness) string {
+		encoded, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(text)
+		kit.Must(t, err)
+		return encoded
+	}
+	for name, input := range map[string]string{
+		"UTF-16, the low byte first": encoded(unicode.LittleEndian), "UTF-16, the high byte first": encoded(unicode.BigEndian),
+		"UTF-8 with a byte order mark": "\ufeff" + text, "UTF-8": text,
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := write(t, map[string]string{"a.yaml": input})
+			objects, err := Read(strings.NewReader(input), []string{folder, "-"}, false)
+			kit.Must(t, err)
+			check.Equal(t, "objects", []string{"a.yaml:2 a", "a.yaml:6 b", "stdin:2 a", "stdin:6 b"}, summary(objects))
+			if !strings.Contains(string(objects[0].Text), "# schön 😀\r\n") {
+				t.Errorf("the text is another one: %q", objects[0].Text)
 			}
 		})
 	}
@@ -120,7 +146,7 @@ func TestAnErrorNamesTheLineAndNoValue(t *testing.T) {
 		{"no name", "\n---\napiVersion: v1\nkind: ConfigMap\n", "f:3: the resource lacks metadata.name"},
 		{"no object", "secret", "f:1: the document is no object: it needs apiVersion, kind and metadata.name"},
 		{"a large document", configMap("a") + "# " + strings.Repeat("secret ", manifest.MaxBytes/7), "f:1: the text has 262196 bytes; the maximum is 262144: split it"},
-		{"a second document on the line of its separator", configMap("a") + "--- {secret: a}\n", "f:1: a further document must begin with a line"},
+		{"a second document on the line of its separator", configMap("a") + "--- {secret: a}\n", "f:4: a further document must begin with a line"},
 		{"a long number", configMap("a") + "data: {a: 99999999999999999999}\n", "f:4: an integer has more digits than 64 bits hold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

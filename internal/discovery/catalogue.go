@@ -3,6 +3,8 @@ package discovery
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ type Lister interface {
 // catalogue is all that a target serves, read at one time.
 type catalogue struct {
 	mapper meta.RESTMapper
+	lists  []*metav1.APIResourceList
 	// failed are the groups that the target serves and could not describe.
 	failed map[schema.GroupVersion]error
 }
@@ -37,7 +40,7 @@ func read(target Lister) (*catalogue, error) {
 	if !core || !others { // without the right to discovery, the list is empty
 		return nil, errors.New("the API server lists no kinds: may the agent read /api and /apis?")
 	}
-	read := &catalogue{mapper: restmapper.NewDiscoveryRESTMapper(resourcesOf(groups, lists))}
+	read := &catalogue{mapper: restmapper.NewDiscoveryRESTMapper(resourcesOf(groups, lists)), lists: lists}
 	if failed {
 		read.failed = partly.Groups
 	}
@@ -76,5 +79,26 @@ func (c *catalogue) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 			return nil, fmt.Errorf("ask what is served of %s: %w", version, unsure)
 		}
 	}
+	if versions := c.versionsOf(gvk.Kind); len(versions) > 0 {
+		return nil, fmt.Errorf("%w: the cluster serves %s in %s", err, gvk.Kind, strings.Join(versions, ", "))
+	}
 	return nil, err
+}
+
+// maxVersions bounds the versions that an error names.
+const maxVersions = 4
+
+// versionsOf returns groups and versions in which the target serves a kind of this name.
+func (c *catalogue) versionsOf(kind string) []string {
+	var versions []string
+	for _, list := range c.lists {
+		isKind := func(resource metav1.APIResource) bool {
+			return resource.Kind == kind && resource.Group == "" && !strings.Contains(resource.Name, "/")
+		}
+		if slices.ContainsFunc(list.APIResources, isKind) {
+			versions = append(versions, list.GroupVersion)
+		}
+	}
+	slices.Sort(versions)
+	return versions[:min(len(versions), maxVersions)]
 }

@@ -148,6 +148,27 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// For a kind that is served elsewhere, the error names where.
+func TestVersionsThatAreServed(t *testing.T) {
+	served := func(version, kind string) *metav1.APIResourceList {
+		return &metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: "things", Kind: kind}, {Name: "things/status", Kind: "Status"}}}
+	}
+	w := newWorld(served("policy/v1", "Budget"), served("a.example.org/v1", "Cluster"), served("b.example.org/v1beta1", "Cluster"),
+		served("b.example.org/v1", "Cluster"), served("c.example.org/v1", "Cluster"), served("d.example.org/v1", "Cluster"))
+	for _, c := range []struct{ version, kind, want string }{
+		{"policy/v1beta1", "Budget", `no matches for kind "Budget" in version "policy/v1beta1": the cluster serves Budget in policy/v1`},
+		{"v1", "Deployment", `no matches for kind "Deployment" in version "v1": the cluster serves Deployment in apps/v1`},
+		{"v1", "Cluster", `no matches for kind "Cluster" in version "v1": the cluster serves Cluster in a.example.org/v1, b.example.org/v1, b.example.org/v1beta1, c.example.org/v1`},
+		{"v1", "Status", `no matches for kind "Status" in version "v1"`},
+	} {
+		_, err := w.Locate(appName, manifest.ID{APIVersion: c.version, Kind: c.kind, Namespace: "demo", Name: "a"})
+		if !meta.IsNoMatchError(err) {
+			t.Errorf("%s: the kind does not count as missing: %v", c.kind, err)
+		}
+		check.Equal(t, "error", c.want, check.Message(err))
+	}
+}
+
 // Known kinds are cached: a repair does not wait for discovery. Groups without a definition
 // are requested again after ten minutes.
 func TestFoundKindsAreRemembered(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -145,7 +146,7 @@ func Explain(err error) string {
 }
 
 // Describe is [Explain] without the bound. It has the explanations of the causes that are shown: those of
-// one short line, without the value.
+// one short line, without the value. Explanations that have no value of an object are always part of it.
 func Describe(err error, isShown func(kind string, cause metav1.StatusCause) bool) string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var texts []string
@@ -164,20 +165,98 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 	}
 	answer := status.Status()
 	if answer.Details == nil {
-		return string(answer.Reason)
+		answer.Details = &metav1.StatusDetails{}
 	}
-	text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", answer.Reason, answer.Details.Kind, answer.Details.Name))
-	var causes []string
-	for _, cause := range append(answer.Details.Causes, denials(answer)...) {
+	details := answer.Details
+	text := strings.Trim(fmt.Sprintf("%s: %s %s", answer.Reason, details.Kind, details.Name), ": ")
+	causes := []string{webhook.FindString(answer.Message)}
+	for _, cause := range append(details.Causes, denials(answer)...) {
 		said := problem(cause.Type)
 		isExplained := isAboutField(cause.Type) && isOfKubernetes(answer)
-		if (isExplained || isDenial(cause)) && isShown(answer.Details.Kind, cause) {
+		switch {
+		case unchangeable(answer, cause) != "":
+			said += ": " + unchangeable(answer, cause)
+		case isDenial(cause) && !strings.HasPrefix(cause.Message, ofPolicies):
+			said = explanation(cause)
+		case (isExplained || isDenial(cause)) && isShown(details.Kind, cause):
 			said = explanation(cause)
 		}
 		causes = append(causes, strings.TrimPrefix(cause.Field+": "+said, ": "))
 	}
+	if apierrors.IsBadRequest(err) && len(details.Causes) == 0 {
+		causes = append(causes, undecoded(answer))
+	}
 	causes = slices.DeleteFunc(causes, func(said string) bool { return said == "" })
-	return strings.TrimSuffix(text+": "+strings.Join(causes, ", "), ": ")
+	return strings.Trim(text+": "+strings.Join(causes, ", "), ": ")
+}
+
+// webhook matches the name of the webhook that denies a request, or does not answer. The rest of its text may
+// repeat any value.
+var webhook = regexp.MustCompile(`^admission webhook "[\w.-]+" denied the request|\bfailed calling webhook "[\w.-]+"`)
+
+// decoding matches the explanations of a bad request that have no value of the object.
+var decoding = regexp.MustCompile(`: json: (cannot unmarshal [a-z]+)(?: [\w.+-]+)?( into Go (?:struct field [\w.]+|value) of type [\w.\[\]*]+)$|` +
+	`: (quantities must match the regular expression '[^']+'|unable to parse quantity's suffix|illegal base64 data at input byte \d+)$`)
+
+// undecoded returns the explanation of a bad request without causes, or where the user reads it.
+func undecoded(answer metav1.Status) string {
+	if found := decoding.FindStringSubmatch(answer.Message); found != nil && !strings.HasPrefix(answer.Message, "admission webhook ") {
+		return found[1] + found[2] + found[3]
+	}
+	return "the API server's text may repeat values: kubectl apply --dry-run=server shows it"
+}
+
+// The explanations of what may not change, which have no value of the object. Those of Kubernetes may name
+// the fields that may change.
+var (
+	immutable   = regexp.MustCompile("(?:^|: )(field is immutable(?: when `immutable` is set| for unsuspended job once set)?|may not change once set|cannot change roleRef)$")
+	immutableTo = regexp.MustCompile(`^Forbidden: ((?:pod updates may not change fields other than|updates to \w+ spec for fields other than|` +
+		`spec is immutable after creation except|spec\.persistentvolumesource is immutable after creation|updates to \w+ are forbidden)[^\n]*)`)
+)
+
+// unchangeable returns the explanation of a field that may not change, or "".
+func unchangeable(answer metav1.Status, cause metav1.StatusCause) string {
+	if !isAboutField(cause.Type) {
+		return ""
+	}
+	found := immutable.FindStringSubmatch(cause.Message)
+	if found == nil && isOfKubernetes(answer) {
+		found = immutableTo.FindStringSubmatch(cause.Message)
+	}
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// IsUnchangeable reports whether an API server refuses a change of a field that may not change in an object
+// that exists.
+func IsUnchangeable(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	answer := status.Status()
+	return slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return unchangeable(answer, cause) != "" })
+}
+
+// IsQuota reports whether a quota refuses a request.
+func IsQuota(err error) bool { return strings.Contains(forbidden(err), " quota: ") }
+
+// missingRight matches the texts of authorization.
+var missingRight = regexp.MustCompile(`^[Uu]ser ".*" (cannot|\(groups=.*\) is attempting to grant) `)
+
+// IsMissingRight reports whether a permission of the client would allow a request.
+func IsMissingRight(err error) bool { return missingRight.MatchString(forbidden(err)) }
+
+// forbidden returns why an API server forbids a request.
+func forbidden(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	_, why, _ := strings.Cut(status.Status().Message, " is forbidden: ")
+	return why
 }
 
 // isOfKubernetes reports whether Kubernetes itself has explained the causes. The rules of a definition of a
@@ -188,12 +267,12 @@ func isOfKubernetes(answer metav1.Status) bool {
 	return isBuiltIn && !strings.HasPrefix(answer.Message, "admission webhook ")
 }
 
-// isDenial reports whether the cause is the text of an admission policy, of Pod Security or of a quota. They
-// name no field.
+// isDenial reports whether the cause is the text of an admission policy, or one of Kubernetes that has only names and
+// quantities: of Pod Security, of a quota, and of what a Pod refers to. They name no field.
 func isDenial(cause metav1.StatusCause) bool {
-	return cause.Type == "" && cause.Field == "" && slices.ContainsFunc(
-		[]string{ofPolicies, "violates PodSecurity ", "exceeded quota: "},
-		func(beginning string) bool { return strings.HasPrefix(cause.Message, beginning) })
+	return cause.Type == "" && cause.Field == "" && slices.ContainsFunc([]string{
+		ofPolicies, "violates PodSecurity ", "exceeded quota: ", "failed quota: ", "error looking up service account ", "no PriorityClass with name ",
+	}, func(beginning string) bool { return strings.HasPrefix(cause.Message, beginning) })
 }
 
 // denials returns the denial of an answer that has it only in its message.

@@ -79,6 +79,9 @@ func TestDescribe(t *testing.T) {
 	}
 	ofWebhook := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{field.Invalid(path, 7, "hunter2")})
 	ofWebhook.ErrStatus.Message = `admission webhook "x" denied the request: hunter2`
+	ofCode := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
+	}
 	for _, c := range []struct {
 		why, want string
 		err       error
@@ -92,13 +95,43 @@ func TestDescribe(t *testing.T) {
 		{"a policy", "Forbidden: services web: ValidatingAdmissionPolicy 'p' with binding 'b'", denied("p"), all},
 		{"a policy of ours", "Forbidden: services web: ValidatingAdmissionPolicy 'krake-x' with binding 'b' denied request: use another image", denied("krake-x"), all},
 		{"a policy for a private object", "Forbidden: services web", denied("p"), none},
-		{"a webhook of others that names a field", "Invalid: Service web: spec.nodePort: Invalid value", ofWebhook, all},
+		{"a webhook of others that names a field", `Invalid: Service web: admission webhook "x" denied the request, spec.nodePort: Invalid value`, ofWebhook, all},
 		{"a rule of a definition", "Invalid: Song web: spec: Invalid value", apierrors.NewInvalid(schema.GroupKind{Group: "example.org", Kind: "Song"}, "web",
 			field.ErrorList{field.Invalid(field.NewPath("spec"), "object", "password hunter2 is too short")}), all},
 		{"a quota", "Forbidden: services web: exceeded quota: q, requested: services=1", apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q, requested: services=1")), all},
 		{"Pod Security", `Forbidden: services web: violates PodSecurity "baseline:latest": privileged`, apierrors.NewForbidden(web, "web", errors.New(`violates PodSecurity "baseline:latest": privileged`)), all},
 		{"a missing right", "Forbidden: services web", apierrors.NewForbidden(web, "web", errors.New(`User "x" cannot patch`)), all},
-		{"a webhook of others", "Forbidden: services web", apierrors.NewForbidden(web, "web", errors.New(`admission webhook "x" denied the request: hunter2`)), all},
+		{"a webhook that is only quoted", "Forbidden: services web", apierrors.NewForbidden(web, "web", errors.New(`admission webhook "x" denied the request: hunter2`)), all},
+		{"a webhook of others that denies without a reason", `admission webhook "x.example.org" denied the request, the API server's text may repeat values: kubectl apply --dry-run=server shows it`, ofCode(400, "", `admission webhook "x.example.org" denied the request: hunter2`), all},
+		{"a webhook that does not answer", `InternalError: failed calling webhook "x.example.org"`, apierrors.NewInternalError(errors.New(`failed calling webhook "x.example.org": failed to call webhook: Post "https://hunter2": EOF`)), all},
+		{"a quota for a private object", "Forbidden: services web: exceeded quota: q, requested: services=1", apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q, requested: services=1")), none},
+		{"a quota that needs a limit", "Forbidden: services web: failed quota: q: must specify limits.cpu", apierrors.NewForbidden(web, "web", errors.New("failed quota: q: must specify limits.cpu")), all},
+		{"an account that does not exist", `Forbidden: services web: error looking up service account a/b: serviceaccount "b" not found`, apierrors.NewForbidden(web, "web", errors.New(`error looking up service account a/b: serviceaccount "b" not found`)), all},
+		{"a priority that does not exist", "Forbidden: services web: no PriorityClass with name a was found", apierrors.NewForbidden(web, "web", errors.New("no PriorityClass with name a was found")), all},
+
+		{"an immutable object", "Invalid: Service web: spec.nodePort: Forbidden: field is immutable when `immutable` is set", invalid(field.Forbidden(path, "field is immutable when `immutable` is set")), none},
+		{"an immutable field with a private value", "Invalid: Service web: spec.nodePort: Invalid value: field is immutable", invalid(field.Invalid(path, map[string]string{"a": "hunter2"}, "field is immutable")), none},
+		{"an immutable field, whose value is no JSON", "Invalid: Service web: spec.nodePort: Invalid value: may not change once set", invalid(field.Invalid(path, func() {}, "may not change once set")), none},
+		{"what a rule of a definition says of an immutable field", "Invalid: Song web: spec: Invalid value: field is immutable", apierrors.NewInvalid(schema.GroupKind{Group: "example.org", Kind: "Song"}, "web",
+			field.ErrorList{field.Invalid(field.NewPath("spec"), "object", "password hunter2: field is immutable")}), none},
+		{"a rule of a definition that talks like Kubernetes", "Invalid: Song web: spec: Forbidden", apierrors.NewInvalid(schema.GroupKind{Group: "example.org", Kind: "Song"}, "web",
+			field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to song spec for fields other than hunter2")}), all},
+		{"fields of a Pod, and the difference", "Invalid: Service web: spec.nodePort: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.tolerations`",
+			invalid(field.Forbidden(path, "pod updates may not change fields other than `spec.containers[*].image`,`spec.tolerations`\n@@ -1 +1 @@\n-hunter2")), none},
+		{"fields of a StatefulSet", "Invalid: Service web: spec.nodePort: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+			invalid(field.Forbidden(path, "updates to statefulset spec for fields other than 'replicas' are forbidden")), none},
+		{"a claim", "Invalid: Service web: spec.nodePort: Forbidden: spec is immutable after creation except resources.requests for bound claims",
+			invalid(field.Forbidden(path, "spec is immutable after creation except resources.requests for bound claims\n  hunter2")), none},
+
+		{"a value of another type", "BadRequest: cannot unmarshal number into Go struct field ObjectMeta.metadata.annotations of type string",
+			apierrors.NewBadRequest(`Note in version "v1" cannot be handled as a Note: json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.metadata.annotations of type string`), all},
+		{"a quantity", "BadRequest: quantities must match the regular expression '^([+-]?[0-9.]+)$'",
+			apierrors.NewBadRequest(`Deployment in version "v1" cannot be handled as a Deployment: quantities must match the regular expression '^([+-]?[0-9.]+)$'`), all},
+		{"bytes", "BadRequest: illegal base64 data at input byte 4", apierrors.NewBadRequest(`ConfigMap in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 4`), all},
+		{"a time", "BadRequest: the API server's text may repeat values: kubectl apply --dry-run=server shows it",
+			apierrors.NewBadRequest(`Song in version "v1" cannot be handled as a Song: parsing time "hunter2" as "2006-01-02T15:04:05Z07:00": cannot parse "hunter2" as "2006"`), all},
+		{"a webhook that quotes an API server", `BadRequest: admission webhook "x" denied the request, the API server's text may repeat values: kubectl apply --dry-run=server shows it`,
+			apierrors.NewBadRequest(`admission webhook "x" denied the request: hunter2: json: cannot unmarshal number into Go value of type hunter2`), all},
 		{"two errors", "Forbidden: services web; boom", errors.Join(apierrors.NewForbidden(web, "web", errors.New("x")), errors.New("boom")), all},
 	} {
 		check.Equal(t, c.why, c.want, Describe(c.err, c.isShown))

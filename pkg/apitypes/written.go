@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -73,12 +75,16 @@ func textOf(object map[string]any) ([]byte, error) {
 // or empty if it is not known.
 type Mismatch struct{ Field, Problem string }
 
-// Check returns the parts of a built-in type's object that a server would not accept: fields that
-// the type does not have, and the first unreadable value. The texts repeat no values.
-func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
+// Check returns the parts of an object that a server would not accept: fields that the type does not
+// have, and the first unreadable value, with those of the other keys of its map. Of a kind that is not built in,
+// it reads only labels and annotations. The texts repeat no values.
+func Check(object map[string]any) (unknown []string, unreadable []Mismatch) {
 	typed, err := newOf(object)
-	if err != nil {
-		return nil, nil
+	isKnown := err == nil
+	if !isKnown {
+		metadata, _ := object["metadata"].(map[string]any)
+		object = map[string]any{"metadata": map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]}}
+		typed = &metav1.PartialObjectMetadata{}
 	}
 	text, err := textOf(object)
 	if err != nil {
@@ -88,15 +94,74 @@ func Check(object map[string]any) (unknown []string, unreadable *Mismatch) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
-		return nil, &Mismatch{mismatch.Field, fmt.Sprintf("its type has to be %s, and is %s", mismatch.Type, found)}
+		return nil, mismatchesOf(mismatch, object)
 	case err != nil:
-		return nil, &Mismatch{Problem: "a value does not have the form of its type, such as a quantity or a time"}
+		return nil, []Mismatch{{Problem: "a value does not have the form of its type, such as a quantity or a time"}}
+	case !isKnown:
+		return nil, nil
 	}
 	for _, problem := range strict {
 		unknown = append(unknown, problem.Error())
 	}
 	return unknown, nil
+}
+
+// mismatchesOf returns the values that an error of the decoder is about. For a value in a map, the error names
+// only the map.
+func mismatchesOf(mismatch *json.UnmarshalTypeError, object map[string]any) []Mismatch {
+	found, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5"
+	var all []Mismatch
+	add := func(field, found string) {
+		all = append(all, Mismatch{field, fmt.Sprintf("its type has to be %s, and is %s", mismatch.Type, found)})
+	}
+	if mismatch.Type.Kind() == reflect.String {
+		for _, texts := range mapsAt(object, strings.Split(mismatch.Field, ".")) {
+			for _, key := range slices.Sorted(maps.Keys(texts)) {
+				if is := jsonType(texts[key]); is != "string" && is != "null" {
+					add(mismatch.Field+"["+key+"]", is)
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		add(mismatch.Field, found)
+	}
+	return all
+}
+
+// mapsAt returns the objects at a path, through lists.
+func mapsAt(value any, path []string) []map[string]any {
+	switch value := value.(type) {
+	case map[string]any:
+		if len(path) == 0 {
+			return []map[string]any{value}
+		}
+		return mapsAt(value[path[0]], path[1:])
+	case []any:
+		var all []map[string]any
+		for _, item := range value {
+			all = append(all, mapsAt(item, path)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// jsonType returns the name of a value's type as package json writes it.
+func jsonType(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "bool"
+	}
+	return "number"
 }
 
 // keepUnknown adds what the round trip has dropped, except for zeros. Where both values exist, they have

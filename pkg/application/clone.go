@@ -25,7 +25,7 @@ func (a *Application) Clone() *Application {
 func (s Status) clone() Status {
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Objects = each(s.Objects, func(o ObjectStatus) ObjectStatus {
-		o.Fields, o.Hold = slices.Clone(o.Fields), pointed(o.Hold)
+		o.Fields, o.Hold, o.Ended = slices.Clone(o.Fields), pointed(o.Hold), pointed(o.Ended)
 		return o
 	})
 	s.Services = maps.Clone(s.Services)

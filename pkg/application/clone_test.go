@@ -52,7 +52,7 @@ func complete() *Application {
 			Conditions: []metav1.Condition{{Type: ReadyCondition, Status: metav1.ConditionTrue, ObservedGeneration: 1, LastTransitionTime: now, Reason: "R", Message: "m"}},
 			Objects: []ObjectStatus{{
 				ID: id, Health: "Current", Reason: "Held", Message: "m", Fields: []string{"spec.ports"},
-				Hold: &Hold{Until: now, Asked: "a", Since: now, Renewed: true},
+				Hold: &Hold{Until: now, Asked: "a", Since: now, Renewed: true}, Ended: &Ended{Manifest: "d", State: StateCompleted},
 			}},
 			Services:        map[string]string{"web": "10.0.0.1:80"},
 			ContainerHealth: &ContainerHealth{DesiredPods: 1, RunningPods: 1, CompletedPods: 1, FailedPods: 1},

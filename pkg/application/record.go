@@ -121,12 +121,12 @@ func tooLarge(others []metav1.Condition) metav1.Condition {
 }
 
 // briefly reduces the status of single objects to what the loop itself needs: that one has a
-// problem, and its hold.
+// problem, its hold, and that it has ended.
 func briefly(objects []ObjectStatus) []ObjectStatus {
 	var brief []ObjectStatus
 	for _, object := range objects {
-		if object.Reason != "" || object.Hold != nil {
-			brief = append(brief, ObjectStatus{ID: object.ID, Reason: object.Reason, Hold: object.Hold})
+		if object.Reason != "" || object.Hold != nil || object.Ended != nil {
+			brief = append(brief, ObjectStatus{ID: object.ID, Reason: object.Reason, Hold: object.Hold, Ended: object.Ended})
 		}
 	}
 	return brief

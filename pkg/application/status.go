@@ -114,6 +114,16 @@ type ObjectStatus struct {
 	Fields []string `json:"fields,omitempty"`
 	// Hold is set while a user holds the object.
 	Hold *Hold `json:"hold,omitempty"`
+	// Ended is set when the object has finished, and its cluster deletes it then.
+	Ended *Ended `json:"ended,omitempty"`
+}
+
+// Ended is the end of an object that its cluster deletes when it has finished, such as a Job with a TTL.
+type Ended struct {
+	// Manifest is the digest of the manifest that the object was made of.
+	Manifest string `json:"manifest"`
+	// State is COMPLETED or FAILED.
+	State State `json:"state"`
 }
 
 // Hold is a hold on one object, as the agent applies it.

@@ -379,3 +379,20 @@ func TestTheTextOfAnElementThatIsGone(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A finished Job with a TTL is done: its deletion is not undone.
+func TestADeletedJobThatHasFinishedIsDone(t *testing.T) {
+	finished := set([]any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions")
+	for _, c := range []struct {
+		name, spec string
+		before     []edit
+		want       bool
+	}{
+		{"before it has finished", "{ttlSecondsAfterFinished: 60}", nil, true},
+		{"after it has finished", "{ttlSecondsAfterFinished: 60}", []edit{finished}, false},
+		{"after it has finished, without a TTL", "{parallelism: 1}", []edit{finished}, true},
+	} {
+		s := newSubject(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: load}, spec: "+c.spec+"}")
+		check.Equal(t, c.name, c.want, forecast.Recreated(s.app, &s.object, s.edited(c.before)))
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -41,10 +42,10 @@ func Undone(app *application.Application, o *plan.Object, before, after map[stri
 }
 
 // Recreated reports whether the loop creates an object again that a request deletes. It does so for
-// held objects, too.
+// held objects, too, and not for a Job that has finished and has a TTL.
 func Recreated(app *application.Application, o *plan.Object, before map[string]any) bool {
 	known, _ := app.Status.Object(o.ID)
-	return carriesOut(app, known) && !isBeingDeleted(before) && belongs(app, before)
+	return carriesOut(app, known) && !isBeingDeleted(before) && belongs(app, before) && health.Of(before).End == ""
 }
 
 // belongs reports whether an object names the Application as its owner. The loop may know better of an

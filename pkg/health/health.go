@@ -3,12 +3,14 @@ package health
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Health is the health of a live object.
 type Health struct {
 	Status Status
-	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers and reasons.
+	// Message says why, in at most [MaxMessage] bytes: numbers, and names of kinds, containers, reasons and finalizers.
 	Message string
 	// Workload reports that the object runs Pods, which State and Pods then describe.
 	Workload bool
@@ -16,6 +18,18 @@ type Health struct {
 	Pods     Pods
 	// Address is that of a Service, see [Of].
 	Address string
+	// End is the state in which the object has finished, if its cluster deletes it then: COMPLETED or FAILED for a
+	// Job with a TTL, "" otherwise.
+	End State
+}
+
+// Ended returns the health of an object that has finished in this state, and was deleted then.
+func Ended(state State) Health {
+	h := Health{Status: StatusCurrent, Message: "it has finished, and its TTL deletes it", Workload: true, State: state, End: state}
+	if state == StateFailed {
+		h.Status, h.Message = StatusFailed, "it has failed, and its TTL deletes it: change its manifest to run it again"
+	}
+	return h
 }
 
 // MaxMessage bounds [Health].Message, which is stored for each object.
@@ -36,6 +50,9 @@ func Of(live map[string]any) Health {
 	h.Status, h.Message = statusOf(live)
 	kind := kindOf(live)
 	h.Workload, h.State, h.Pods = podsOf(kind, live)
+	if ttl, _, _ := unstructured.NestedFieldNoCopy(live, "spec", "ttlSecondsAfterFinished"); ttl != nil && kind == "Job.batch" && h.State != StateRunning {
+		h.End = h.State
+	}
 	if kind == "Service" {
 		h.Address = addressOf(live)
 	}
@@ -47,7 +64,14 @@ func Of(live map[string]any) Health {
 // correct makes status and state agree where one of them knows better.
 func (h *Health) correct(kind string, live map[string]any) {
 	switch {
-	case h.Status == StatusTerminating || h.Status == StatusUnknown:
+	case h.Status == StatusTerminating && h.End != "": // by its TTL
+		ended := Ended(h.End)
+		h.Status, h.Message = ended.Status, ended.Message
+	case h.Status == StatusTerminating:
+		if finalizers := finalizersOf(live); finalizers != "" {
+			h.Message = "its deletion waits for its finalizers " + finalizers
+		}
+	case h.Status == StatusUnknown:
 	case kind == "Job.batch" && at[bool](live, "spec", "suspend") && h.State == StateRunning:
 		h.Status, h.Message = StatusCurrent, "Job is suspended"
 	case kind == "Pod" && isUnschedulable(live):
@@ -61,6 +85,11 @@ func (h *Health) correct(kind string, live map[string]any) {
 	if kind != "Pod" || h.Status == StatusTerminating { // the containers of a Pod say more
 		h.State = worse(h.State, h.Status.state())
 	}
+}
+
+// finalizersOf returns the finalizers of an object: "a, b".
+func finalizersOf(live map[string]any) string {
+	return strings.Join((&unstructured.Unstructured{Object: live}).GetFinalizers(), ", ")
 }
 
 // shorten cuts a text between two letters.

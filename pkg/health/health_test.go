@@ -108,7 +108,7 @@ kind: Deployment
 metadata: {generation: 3, deletionTimestamp: "2026-01-02T15:04:05Z", finalizers: [foregroundDeletion]}
 spec: {replicas: 1}
 status: {observedGeneration: 3, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}`,
-		workload(health.StatusTerminating, "Resource scheduled for deletion", health.StateDegraded, health.Pods{Desired: 1, Running: 1})},
+		workload(health.StatusTerminating, "its deletion waits for its finalizers foregroundDeletion", health.StateDegraded, health.Pods{Desired: 1, Running: 1})},
 	{"a StatefulSet", `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -381,7 +381,7 @@ status: {conditions: [{type: NamesAccepted, status: "False", reason: ListKindCon
 		health.Health{Status: health.StatusUnknown, Message: unreadable, State: health.StateRunning}},
 	{"somebody deletes it, and a finalizer holds it", `
 {apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-02T15:04:05Z", finalizers: [example.org/keep]}}`,
-		health.Health{Status: health.StatusTerminating, Message: "Resource scheduled for deletion", State: health.StateDegraded}},
+		health.Health{Status: health.StatusTerminating, Message: "its deletion waits for its finalizers example.org/keep", State: health.StateDegraded}},
 }
 
 func TestOf(t *testing.T) {
@@ -391,6 +391,37 @@ func TestOf(t *testing.T) {
 			check.Equal(t, "health", c.want, health.Of(live))
 			check.Equal(t, "the object afterwards", decode(t, c.live), live)
 		})
+	}
+}
+
+// A Job with a TTL has an end, and is done while its cluster deletes it. Neither holds for another object.
+func TestEnd(t *testing.T) {
+	job := func(spec, metadata object, condition string) object {
+		return object{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": object{
+			"succeeded": int64(1), "conditions": []any{object{"type": condition, "status": "True"}},
+		}}
+	}
+	ttl := object{"ttlSecondsAfterFinished": int64(0)}
+	deleted := object{"deletionTimestamp": "2026-01-02T15:04:05Z", "finalizers": []any{"foregroundDeletion"}}
+	for why, c := range map[string]struct {
+		live   object
+		end    health.State
+		status health.Status
+		state  health.State
+	}{
+		"complete":                {job(ttl, nil, "Complete"), health.StateCompleted, health.StatusCurrent, health.StateCompleted},
+		"complete, and deleted":   {job(ttl, deleted, "Complete"), health.StateCompleted, health.StatusCurrent, health.StateCompleted},
+		"failed":                  {job(ttl, nil, "Failed"), health.StateFailed, health.StatusFailed, health.StateFailed},
+		"failed, and deleted":     {job(ttl, deleted, "Failed"), health.StateFailed, health.StatusFailed, health.StateFailed},
+		"about to complete":       {job(ttl, nil, "SuccessCriteriaMet"), "", health.StatusInProgress, health.StateDegraded},
+		"deleted while it runs":   {job(ttl, deleted, "Suspended"), "", health.StatusTerminating, health.StateDegraded},
+		"complete, without a TTL": {job(object{}, nil, "Complete"), "", health.StatusCurrent, health.StateCompleted},
+		"deleted, without a TTL":  {job(object{"ttlSecondsAfterFinished": nil}, deleted, "Complete"), "", health.StatusTerminating, health.StateDegraded},
+		"another kind with a TTL": {object{"apiVersion": "example.org/v1", "kind": "Job", "spec": ttl, "status": object{"conditions": []any{object{"type": "Complete", "status": "True"}}}}, "", health.StatusCurrent, health.StateRunning},
+		"a spec of another shape": {object{"apiVersion": "batch/v1", "kind": "Job", "spec": "hunter2"}, "", health.StatusInProgress, health.StateDegraded},
+	} {
+		got := health.Of(c.live)
+		check.Equal(t, why, []any{c.end, c.status, c.state}, []any{got.End, got.Status, got.State})
 	}
 }
 

@@ -31,7 +31,7 @@ func Decode(text []byte) ([]any, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReaderSize(bytes.NewReader(text), len(text)+1))
 	documents := 0 // with anything in them
 	for n := 1; ; n++ {
-		document, err := next(reader)
+		document, err := next(reader, text)
 		if errors.Is(err, io.EOF) {
 			return resources, nil
 		}
@@ -53,19 +53,36 @@ func Decode(text []byte) ([]any, error) {
 }
 
 // next returns the text up to a line "---", as kubectl does.
-func next(reader *utilyaml.YAMLReader) ([]byte, error) {
+func next(reader *utilyaml.YAMLReader, text []byte) ([]byte, error) {
 	document, err := reader.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if err != nil { // the reader's own words repeat the line
-		return nil, errors.New(`a line that begins with "---" may hold nothing more than a comment`)
+		return nil, errors.New(inLine(lineOfSeparator(text)) + `a line that begins with "---" may hold nothing more than a comment`)
 	}
 	// The reader leaves the first one in.
 	if line, rest, _ := bytes.Cut(document, []byte("\n")); isSeparator(line) {
 		return rest, nil
 	}
 	return document, nil
+}
+
+// lineOfSeparator returns the line of the first separator with a text, counted in its document.
+func lineOfSeparator(text []byte) int {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		rest, begins := bytes.CutPrefix(line, []byte("---"))
+		rest = bytes.TrimSpace(rest)
+		switch {
+		case begins && len(rest) > 0 && rest[0] != '#':
+			return n
+		case begins:
+			n = 0
+		}
+	}
+	return 0
 }
 
 // isSeparator reports whether a line only begins a document. To YAML, "---#" is a text.
@@ -140,7 +157,7 @@ func checkNumbers(document []byte) error {
 			return err
 		}
 		if number, ok := token.(json.Number); ok && losesDigits(number.String()) {
-			return errDigits
+			return fmt.Errorf("line %d: %w", 1+bytes.Count(document[:decoder.InputOffset()], []byte("\n")), errDigits)
 		}
 	}
 }

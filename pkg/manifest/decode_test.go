@@ -73,25 +73,25 @@ func TestDecodeScalars(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	tests := []struct{ why, text, want string }{
 		{"an anchor", "a: 1\nb: &big [1]\n", "document 1: line 2: anchors and aliases are not supported: write the value out"},
-		{"an alias, even of nothing", "a: *b\n", "document 1: parse YAML: anchors and aliases are not supported: quote a text that begins with *"},
+		{"an alias, even of nothing", "a: *b\n", "document 1: parse YAML: line 1: anchors and aliases are not supported: quote a text that begins with *"},
 		{"a merge key", "b: 2\na:\n  <<: {c: 1}\n", "document 1: line 3: merge keys are not supported: write the fields out"},
 		{"a merge key by its tag", "!<tag:yaml.org,2002:merge> <<: {c: 1}\n", "document 1: line 1: merge keys are not supported: write the fields out"},
 		{"the number of the document is told", "---\na: 1\n---\nc: 3\nb: &x 1\n", "document 2: line 2: anchors and aliases are not supported: write the value out"},
 		{"a key that is there twice", "a: 1\na: 2\n", "document 1: parse YAML: yaml: unmarshal errors:\n  line 2: key \"a\" already set in map"},
 		{"a key of JSON that is there twice", `{"a": {"b": 1, "b": 2}}`, `document 1: parse JSON: duplicate field "a.b"`},
-		{"keys that become the same text: one would get lost", "1: a\n'1': b\n", `document 1: parse YAML: two keys of an object are the same text, as are 1 and "1"`},
-		{"a second document that no line --- begins", "a: 1\n...\nb: 2\n", `document 1: a further document must begin with a line "---"`},
-		{"a second document after a line break of YAML that is none of the splitter", "a: 1\r---\rb: 2\r", `document 1: a further document must begin with a line "---"`},
-		{"a document on the line --- itself", "a: 1\n--- b: 2\n", `document 1: a line that begins with "---" may hold nothing more than a comment`},
+		{"keys that become the same text: one would get lost", "1: a\n'1': b\n", `document 1: parse YAML: line 2: two keys of an object are the same text, as are 1 and "1"`},
+		{"a second document that no line --- begins", "a: 1\n...\nb: 2\n", `document 1: line 2: a further document must begin with a line "---"`},
+		{"a second document after a line break of YAML that is none of the splitter", "a: 1\r---\rb: 2\r", `document 1: line 2: a further document must begin with a line "---"`},
+		{"a document on the line --- itself", "a: 1\n--- b: 2\n", `document 1: line 2: a line that begins with "---" may hold nothing more than a comment`},
 		{"an integer that would lose digits", "a: 9223372036854775808\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
 		{"a negative one", "a: -9223372036854775809\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
 		{"a hexadecimal one", "a: 0xffffffffffffffff\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
 		{"one with underscores", "a: 9__223_372_036_854_775_808\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
 		{"one as a key", "9223372036854775808: a\n", "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
-		{"one in JSON", `{"a": [9223372036854775808]}`, "document 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
-		{"a number that JSON does not have", "a: .inf\n", "document 1: parse YAML: json: unsupported value: +Inf"},
-		{"NUL", "a: b\x00\n", "document 1: parse YAML: yaml: control characters are not allowed"},
-		{"invalid UTF-8", "a: \xff\n", "document 1: parse YAML: yaml: invalid leading UTF-8 octet"},
+		{"one in JSON", `{"a": [9223372036854775808]}`, "document 1: line 1: an integer has more digits than 64 bits hold, and would lose some: quote it if it is a text"},
+		{"a number that JSON does not have", "a: .inf\n", "document 1: parse YAML: line 1: json: unsupported value: +Inf"},
+		{"NUL", "a: b\x00\n", "document 1: parse YAML: line 1: control characters are not allowed: write them as escapes in double quotes; if the file is in UTF-16, as PowerShell writes it with >, save it as UTF-8"},
+		{"invalid UTF-8", "a: \xff\n", "document 1: parse YAML: line 1: the text is not UTF-8: save the file as UTF-8"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -99,6 +99,36 @@ func TestDecodeRefuses(t *testing.T) {
 			check.Equal(t, "error", test.want, check.Message(err))
 			if got != nil {
 				t.Errorf("a result beside the error: %v", got)
+			}
+		})
+	}
+}
+
+// Each refusal names the line of the mistake, even if the parser does not.
+func TestRefusalsNameTheLine(t *testing.T) {
+	tests := []struct{ why, text, want string }{
+		{"a schedule that begins with a star", "kind: CronJob\nspec:\n  schedule: */5 * * * *\n", "line 3: anchors"},
+		{"a host that begins with a star", "a: 1\nhosts:\n- web.example.org\n- *.example.org\n", "line 4: anchors"},
+		{"an alias that nothing names, after a text that looks like it", "a: 'x *none'\n# *none\nb:\n  c: [1,\n    *none, 2]\nd: e\n", "line 5: anchors"},
+		{"the first of two", "a: |\n  *b\nc: *b\nd: *b\n", "line 3: anchors"},
+		{"a control character", "a: b\nc: d\x1b\n", "line 2: control characters"},
+		{"bytes of another encoding", "a: b\n# caf\xe9\nc: d\n", "line 2: the text is not UTF-8"},
+		{"UTF-16 without a byte order mark", "a\x00:\x00 \x001\x00\n\x00", "line 1: control characters"},
+		{"a key that is a list", "a: 1\nb:\n  ? [x]\n  : 1\n", "line 3: a key is neither"},
+		{"a key that is null", "a:\n  null: b\n", "line 2: a key is neither"},
+		{"keys of one text", "a: {b: 1}\nc:\n  d: 1\n  1: e\n  f: 1\n  '1': g\n", "line 6: two keys"},
+		{"keys that mean the same in YAML 1.1", "a: 1\nyes: 2\nb: 3\non: 4\n", "line 4: key true"},
+		{"a value that is not what its tag says", "a: 1\nb: !!int two\n", "line 2: a value is not"},
+		{"a number that JSON does not have", "a: 1\nb: [2, .nan]\n", "line 2: json: unsupported value"},
+		{"a document after ...", "a: 1\nb: 2\n...\nc: 3\n", "line 3: a further document"},
+		{"a long number of JSON", "{\n \"a\": 1,\n \"b\": 9223372036854775808\n}\n", "line 3: an integer"},
+		{"a separator with a text, counted in its document", "a: 1\n---\nb: 1\nc: 1\n--- d\n", "document 2: line 3: a line that begins"},
+		{"a mistake in the first line", "a: b: c\nd: e\n", "yaml: line 1: mapping values"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			if _, err := manifest.Decode([]byte(test.text)); !strings.Contains(check.Message(err), test.want) {
+				t.Errorf("want %q, got %v", test.want, err)
 			}
 		})
 	}

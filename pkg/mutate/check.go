@@ -70,7 +70,12 @@ func checkData(cm *corev1.ConfigMap) field.ErrorList {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
-		if application.IsSpecKey(key) && key != application.CSARKey {
+		switch {
+		case key == application.CSARKey || !application.IsSpecKey(key):
+		case slices.Contains(application.SpecKeys(), key): // kubectl create configmap --from-file
+			refusals = append(refusals, forbidden("binaryData."+key,
+				"kubectl puts a file there whose text is not UTF-8, such as one in UTF-16, as PowerShell writes it with >: save the file as UTF-8"))
+		default:
 			refusals = append(refusals, forbidden("binaryData."+key, notAKey()))
 		}
 	}

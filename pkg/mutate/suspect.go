@@ -25,7 +25,7 @@ func suspect(desired Desired) []string {
 		if !isEmpty(resource["status"]) {
 			warnings = append(warnings, at+".status: only the server writes it, and it is not observed")
 		}
-		warnings = slices.Concat(warnings, suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
+		warnings = slices.Concat(warnings, suspectEnd(resource, at), suspectPods(resource, at), suspectPins(desired.Schemas[i], resource, at))
 	}
 	return append(warnings, suspectScaling(desired)...)
 }
@@ -46,6 +46,19 @@ func suspectScaling(desired Desired) []string {
 		}
 	}
 	return warnings
+}
+
+// suspectEnd warns of objects that end by their own rules.
+func suspectEnd(resource map[string]any, at string) []string {
+	id, _ := manifest.Identify(resource)
+	spec := below(resource, "spec")
+	switch {
+	case id.GroupVersionKind().GroupKind().String() == "Job.batch" && spec["ttlSecondsAfterFinished"] != nil:
+		return []string{at + ".spec.ttlSecondsAfterFinished: the cluster deletes the Job when it has finished: it then counts as done, and runs again only when its manifest changes"}
+	case isCore(resource, "Pod") && spec["restartPolicy"] == string(corev1.RestartPolicyNever):
+		return []string{at + ".spec.restartPolicy: nothing starts this Pod again when it ends or its node goes, and it runs again if it is deleted: a Job or a Deployment does better"}
+	}
+	return nil
 }
 
 // assigned returns the fields of a kind's spec that a server assigns once.
@@ -113,8 +126,10 @@ var baseline = sync.OnceValues(func() (policy.Evaluator, error) {
 func checkTypes(resources []map[string]any) (warnings []string, refusals field.ErrorList) {
 	for i, resource := range resources {
 		unknown, unreadable := apitypes.Check(resource)
-		if unreadable != nil && unreadable.Field != "metadata.namespace" { // reported already
-			refusals = append(refusals, invalid(strings.TrimSuffix(ResourcePath(i)+"."+unreadable.Field, "."), unreadable.Problem))
+		for _, mismatch := range unreadable {
+			if mismatch.Field != "metadata.namespace" { // reported already
+				refusals = append(refusals, invalid(strings.TrimSuffix(ResourcePath(i)+"."+mismatch.Field, "."), mismatch.Problem))
+			}
 		}
 		for _, problem := range unknown {
 			warnings = append(warnings, ResourcePath(i)+": "+problem)

@@ -48,6 +48,12 @@ func TestSuspicious(t *testing.T) {
 		{"not if the manifest says it", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}", nil},
 		{"a field with a typing error", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replcas: 2}}", "",
 			[]string{`data.spec.manifest[0]: unknown field "spec.replcas"`}},
+		{"a Job that its TTL deletes", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never}}}}", "",
+			[]string{"data.spec.manifest[0].spec.ttlSecondsAfterFinished: the cluster deletes the Job when it has finished: it then counts as done, and runs again only when its manifest changes"}},
+		{"a Job that stays, and the template of one", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never}}}}\n---\n" +
+			"{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {spec: {ttlSecondsAfterFinished: 5}}}}", "", nil},
+		{"a Pod that ends", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {restartPolicy: Never, containers: [{name: a}]}}", "",
+			[]string{"data.spec.manifest[0].spec.restartPolicy: nothing starts this Pod again when it ends or its node goes, and it runs again if it is deleted: a Job or a Deployment does better"}},
 		{"a text that looks like a number of a million digits, which nobody tries to read",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '1e999999', b: '123456789012345678901234567890123456789'}}", "", nil},
 	}
@@ -71,7 +77,17 @@ func TestUnreadable(t *testing.T) {
 		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
 			"data.spec.manifest[0].spec.replicas: Invalid value: its type has to be int32, and is string"},
 		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
-			"data.spec.manifest[0].data: Invalid value: its type has to be string, and is bool"},
+			"data.spec.manifest[0].data[m]: Invalid value: its type has to be string, and is bool"},
+		{"a number as an annotation", "{apiVersion: v1, kind: Service, metadata: {name: a, annotations: {build: 7, team: x}}, spec: {ports: [{port: 80}]}}",
+			"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number"},
+		{"of a custom kind, too", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: {build: 7.5, team: x}}, spec: {a: 1}}",
+			"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number"},
+		{"a label of a template", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {metadata: {labels: {app: a, canary: true}}}}}",
+			"data.spec.manifest[0].spec.template.metadata.labels[canary]: Invalid value: its type has to be string, and is bool"},
+		{"a list as a label of a custom kind", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, labels: {parts: [hunter2]}}}",
+			"data.spec.manifest[0].metadata.labels[parts]: Invalid value: its type has to be string, and is array"},
+		{"annotations that are a list", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: [hunter2]}}",
+			"data.spec.manifest[0].metadata.annotations: Invalid value: its type has to be map[string]string, and is array"},
 		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
 			"data.spec.manifest[0]: Invalid value: a value does not have the form of its type, such as a quantity or a time"},
 	}
@@ -82,6 +98,17 @@ func TestUnreadable(t *testing.T) {
 			check.Equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(cm).Refusals))
 		})
 	}
+}
+
+// All values of a map that are no texts are named at once.
+func TestEachAnnotationThatIsNoTextIsNamed(t *testing.T) {
+	cm := submitted()
+	cm.Data = map[string]string{"spec.manifest": "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: {build: 7, enabled: true, a.b/c: {d: e}, team: x, none: null}}}"}
+	check.Equal(t, "refusals", []any{
+		"data.spec.manifest[0].metadata.annotations[a.b/c]: Invalid value: its type has to be string, and is object",
+		"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number",
+		"data.spec.manifest[0].metadata.annotations[enabled]: Invalid value: its type has to be string, and is bool",
+	}, messages(mutate.PrepareForCreate(cm).Refusals))
 }
 
 // A hold without effect, or for a long time, is accepted with a warning. Only the request that

@@ -32,7 +32,7 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 	if !ok {
 		return
 	}
-	lost := Observation{ResourceVersion: gone.version, Seen: r.options.Now()}
+	lost := Observation{ResourceVersion: gone.version, Seen: r.options.Now(), Summary: gone.summary}
 	if missed {
 		lost.ResourceVersion = "" // known only for the last event, not for the loss
 	}
@@ -64,7 +64,7 @@ func (r *registry) settleLocked(k *kind, former *informer) {
 			// The objects that the owner has created since the list are not in the list yet.
 			order, err := resourceversion.CompareResourceVersion(one.last.ResourceVersion, version)
 			if created := err == nil && order > 0; one.last.Exists() && !created {
-				one.last = Observation{Seen: r.options.Now()}
+				one.last = Observation{Seen: r.options.Now(), Summary: one.last.Summary}
 				r.eventLocked(at, one)
 			}
 		}

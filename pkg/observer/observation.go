@@ -26,7 +26,7 @@ type Observation struct {
 	Stale bool
 	// Seen is when the event arrived.
 	Seen time.Time
-	// Summary is what Options.Summarise returned for the object.
+	// Summary is what Options.Summarise returned for the object, for its last version if it is gone.
 	Summary any
 	// Err is the reason why the object is unknown, or could not be inspected. The other fields are
 	// then the former ones.

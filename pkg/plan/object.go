@@ -58,6 +58,9 @@ func (o *Object) Packed() manifest.Packed { return o.marked.pack }
 // Manifest is the user's resource.
 func (o *Object) Manifest() map[string]any { return o.manifest.unpack() }
 
+// DigestOf returns the digest of a manifest.
+func DigestOf(manifest map[string]any) (string, error) { return revise(manifest) }
+
 // Replace replaces the desired state without a new revision, because the plan omits the values of a
 // hook's Secret.
 func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }

@@ -41,12 +41,12 @@ func (c comparePhase) held(p *pass) []manifest.ID {
 
 // deltaOf compares the desired objects with the observed and the recorded ones. An object that was
 // not observed under its present revision counts as different: the loop reads it, and may leave it
-// unchanged. An object that could not be observed is neither missing nor different.
+// unchanged. An object that could not be observed, or has ended, is neither missing nor different.
 func deltaOf(objects []*object, held []manifest.ID) delta {
 	var d delta
 	for _, o := range objects {
 		switch {
-		case o.observed.Err != nil:
+		case o.observed.Err != nil, o.ended != nil:
 		case !o.observed.Exists():
 			d.missing = append(d.missing, o)
 		case o.observed.Differs():

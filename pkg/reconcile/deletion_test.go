@@ -55,7 +55,7 @@ func TestOrphanLeavesForeignObjects(t *testing.T) {
 // The condition names what blocks a deletion. The longer it lasts, the less often the agent
 // checks.
 func TestBlockedDeletion(t *testing.T) {
-	const message = "v1 ConfigMap demo/config: its deletion waits for its finalizers somebody/keeps, other/too"
+	const message = "v1 ConfigMap demo/config: its deletion waits for its finalizers somebody/keeps, other/too: the programs that set them remove them; if one no longer runs, remove its finalizer (kubectl edit)"
 	cases := []struct {
 		name   string
 		remove func(w *world)
@@ -226,7 +226,7 @@ func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
 func TestDeletionFails(t *testing.T) {
 	w := running(t, twoObjects, "")
 	deleted(w)
-	w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+	w.failures["Delete Deployment web"] = noRight("web")
 	_, err := w.reconcile(t)
 	if err == nil || err.Error() != "Forbidden: configmaps web" {
 		t.Errorf("error is %v", err)

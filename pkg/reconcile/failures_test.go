@@ -36,7 +36,7 @@ func invalid() error {
 // failure, the remaining work is done.
 func TestOneFails(t *testing.T) {
 	w := newWorld(t, twoObjects, "")
-	w.failures["Create ConfigMap config"] = apierrors.NewForbidden(resource, "config", errors.New(secret))
+	w.failures["Create ConfigMap config"] = noRight("config")
 	if _, err := w.reconcile(t); !apierrors.IsForbidden(err) {
 		t.Errorf("error is %v, so that it is not tried again", err)
 	}
@@ -71,6 +71,9 @@ const (
 	unlessCorrected = ": correct it in the Application"
 	unlessAdopted   = ": annotate the Application with krake.dev/adopt=true to adopt it, or choose another name"
 )
+
+// notShown is in place of a text that may repeat values.
+const notShown = "the API server's text may repeat values: kubectl apply --dry-run=server shows it"
 
 // If a cluster does not answer, nothing about the Application is known: no status is written
 // for a while, and the request is repeated. A refusal by the cluster is reported.
@@ -201,19 +204,19 @@ func TestSecretsInAnswers(t *testing.T) {
 			w.respec(twoObjects, "")
 			w.mustReconcile(t)
 			w.respec(oneObject, "")
-			w.failures["Delete Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+			w.failures["Delete Deployment web"] = noRight("web")
 		}, "Forbidden", "apps/v1 Deployment demo/web: Forbidden: configmaps web" + unlessBound, "Forbidden: configmaps web"},
 		{"of a webhook on the target", func(t *testing.T, w *world) {
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = &apierrors.StatusError{ErrStatus: metav1.Status{
 				Reason: metav1.StatusReasonBadRequest, Message: "no: " + secret,
 			}}
-		}, "Error", "v1 ConfigMap demo/config: BadRequest", "BadRequest"},
+		}, "Error", "v1 ConfigMap demo/config: BadRequest: " + notShown, "BadRequest: " + notShown},
 		{"several: the gravest is told, the other tried again", func(t *testing.T, w *world) {
 			w.respec(twoObjects, "")
 			drift(t, w)
 			w.failures["Patch ConfigMap config replace /data/a"] = invalid()
-			w.failures["Create Deployment web"] = apierrors.NewForbidden(resource, "web", errors.New(secret))
+			w.failures["Create Deployment web"] = noRight("web")
 		}, "Invalid", "v1 ConfigMap demo/config: data.a: Invalid: ConfigMap config: data.a: Invalid value" + unlessCorrected, "Forbidden: configmaps web"},
 	}
 	for _, c := range cases {
@@ -329,7 +332,12 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	}
 }
 
-func errNo(name string) error { return apierrors.NewForbidden(resource, name, errors.New(secret)) }
+func errNo(name string) error { return noRight(name) }
+
+// noRight is the answer of an API server whose authorization refuses a request.
+func noRight(name string) error {
+	return apierrors.NewForbidden(resource, name, fmt.Errorf("User %q cannot patch resource %q: %s", "agent", resource.Resource, secret))
+}
 
 func errTerminating() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
@@ -44,6 +45,8 @@ type object struct {
 	observed observer.Observation
 	hold     *application.Hold
 	verdict  status.Verdict
+	// ended is the end of an object that is gone because it had finished, nil if it exists or is missing.
+	ended *application.Ended
 	// isUnclaimed reports that the hub has not recorded it in the inventory yet.
 	isUnclaimed bool
 	// isSettled reports that the object on the target matches the spec.
@@ -59,8 +62,63 @@ func (o *object) target() observer.Target {
 
 // summary is the observed [Summary] of the object, the zero value if it does not exist.
 func (o *object) summary() Summary {
+	if !o.observed.Exists() && len(o.observed.Projection) == 0 {
+		return Summary{}
+	}
+	return o.lastSummary()
+}
+
+func (o *object) lastSummary() Summary {
 	summary, _ := o.observed.Summary.(Summary)
 	return summary
+}
+
+// health is the health of the object, the zero value if it is missing.
+func (o *object) health() health.Health {
+	if o.ended != nil {
+		return health.Ended(health.State(o.ended.State))
+	}
+	return o.summary().Health
+}
+
+// endOf returns the end of an object that is gone because it had finished, nil if it exists or is missing. The
+// record is valid for the manifest that the object was made of. Without a record, this process has seen the end.
+func (o *object) endOf() *application.Ended {
+	former, last := o.former.Ended, o.lastSummary().End
+	switch {
+	case o.observed.Exists():
+	case former != nil && former.Manifest == o.digest():
+		return former
+	case former == nil && last != "" && o.isKnown && !o.setting.isNewSpec && o.former.Reason == "":
+		return o.ending(last)
+	}
+	return nil
+}
+
+// end returns the record of the object's end, nil if it has not ended.
+func (o *object) end() *application.Ended {
+	last := o.summary().End
+	switch {
+	case o.ended != nil:
+		return o.ended
+	case o.observed.Err != nil, last != "" && !o.isSettled: // made of a former manifest
+		return o.former.Ended
+	case last != "":
+		return o.ending(last)
+	}
+	return nil
+}
+
+func (o *object) ending(state health.State) *application.Ended {
+	return &application.Ended{Manifest: o.digest(), State: application.State(state)}
+}
+
+func (o *object) digest() string {
+	digest, err := plan.DigestOf(o.plan.Manifest())
+	if err != nil { // impossible: a manifest is JSON
+		return ""
+	}
+	return digest
 }
 
 // observe records an observation.
@@ -71,6 +129,9 @@ func (o *object) observe(seen observer.Observation) {
 	}
 	o.hold = o.holdFor(o.summary().Hold)
 	o.observed.Stale = seen.Stale || seen.Exists() && o.mayRelease()
+	if seen.Err == nil {
+		o.ended = o.endOf()
+	}
 }
 
 // mayRelease reports whether fields of a former spec may remain. Either it changed while no agent

@@ -85,7 +85,7 @@ func findingsOf(p *pass) status.Findings {
 		for _, form := range o.plan.Forms {
 			rewritten = append(rewritten, form.Path)
 		}
-		found.AddObject(o.plan.ID, o.summary().Health, rewritten, o.fights())
+		found.AddObject(o.plan.ID, o.health(), rewritten, o.fights())
 	}
 	return found
 }
@@ -100,8 +100,8 @@ func objectsOf(p *pass, verdicts []status.Verdict) []application.ObjectStatus {
 			object.Fields = append(object.Fields, path.String())
 		}
 		if i < len(p.objects) {
-			found := p.objects[i].summary().Health
-			object.Health, object.Hold = string(cmp.Or(found.Status, "NotFound")), p.objects[i].hold
+			found := p.objects[i].health()
+			object.Health, object.Hold, object.Ended = string(cmp.Or(found.Status, "NotFound")), p.objects[i].hold, p.objects[i].end()
 			if v.Reason == "" && found.Status != health.StatusCurrent {
 				object.Message = found.Message
 			}

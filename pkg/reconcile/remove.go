@@ -208,7 +208,8 @@ func (r remover) blocked(id manifest.ID, live map[string]any) *leavingObject {
 	remaining := &leavingObject{status.Verdict{Object: id}, min(max(waited/4, leastPatience), mostPatience)}
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
 		remaining.Reason = status.DeletionBlocked
-		remaining.Message = "its deletion waits for its finalizers " + strings.Join(finalizers, ", ")
+		remaining.Message = "its deletion waits for its finalizers " + strings.Join(finalizers, ", ") +
+			": the programs that set them remove them; if one no longer runs, remove its finalizer (kubectl edit)"
 	}
 	return remaining
 }

@@ -76,6 +76,8 @@ type world struct {
 	// stale ones, do not see the unseen ones, and saw the gone ones disappear. The vanishing
 	// ones disappear after they were observed.
 	stale, unseen, gone, vanishing map[string]bool
+	// last are the summaries of the gone ones.
+	last map[string]any
 	// desired are the desired objects of targets, by their revisions.
 	desired map[string]map[string]any
 
@@ -105,7 +107,7 @@ func newWorld(t testing.TB, manifestText, schemaText string) *world {
 		cm: cm, objects: map[string]map[string]any{}, version: 1, now: noon, step: 2 * time.Second,
 		answer: func(map[string]any) {}, admit: func(_, _ map[string]any) error { return nil }, unknown: map[string]error{},
 		looked: map[string]int{}, failures: map[string]error{}, stale: map[string]bool{}, unseen: map[string]bool{}, gone: map[string]bool{},
-		vanishing: map[string]bool{}, desired: map[string]map[string]any{},
+		vanishing: map[string]bool{}, last: map[string]any{}, desired: map[string]map[string]any{},
 	}
 	w.restart()
 	return w
@@ -146,7 +148,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []gvr.GroupVersionKind{
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "Secret"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1beta2", Kind: "Deployment"},
-		{Group: "example.com", Version: "v1", Kind: "Song"},
+		{Group: "example.com", Version: "v1", Kind: "Song"}, {Group: "batch", Version: "v1", Kind: "Job"},
 	} {
 		known.Add(kind, meta.RESTScopeNamespace)
 	}
@@ -580,6 +582,12 @@ func (c cluster) Delete(_ context.Context, ref manifest.Ref, proof apply.Proof) 
 	return nil, nil
 }
 
+// remove deletes an object as another client, and the observers see it.
+func (w *world) remove(name string) {
+	w.last[name], w.gone[name] = reconcile.Summarise(w.objects[name]), true
+	delete(w.objects, name)
+}
+
 // finalize sets another client's finalizers on an object, or removes them.
 func (w *world) finalize(t *testing.T, name string, finalizers ...string) {
 	t.Helper()
@@ -628,7 +636,7 @@ func (o observers) look(target observer.Target) observer.Observation {
 	live := o.objects[name]
 	switch {
 	case live == nil && o.gone[name]:
-		return observer.Observation{Seen: at}
+		return observer.Observation{Seen: at, Summary: o.last[name]}
 	case live == nil || o.unseen[name]:
 		return observer.Observation{}
 	}

@@ -67,6 +67,9 @@ func TestUrgency(t *testing.T) {
 		{"the reason of an object", func(app *application.Application) { app.Status.Objects[0].Reason = status.Held }, pacing.Urgent},
 		{"the fields of an object", func(app *application.Application) { app.Status.Objects[0].Fields = []string{"spec.replicas"} }, pacing.Urgent},
 		{"a hold", func(app *application.Application) { app.Status.Objects[0].Hold = &application.Hold{Asked: "1h"} }, pacing.Urgent},
+		{"the end of an object", func(app *application.Application) {
+			app.Status.Objects[0].Ended = &application.Ended{State: "COMPLETED"}
+		}, pacing.Urgent},
 		{"an address", func(app *application.Application) { app.Status.Services = map[string]string{"web": "10.0.0.1:80"} }, pacing.Urgent},
 		{"the inventory", func(app *application.Application) { app.Inventory = append(app.Inventory, other) }, pacing.Urgent},
 		{"what was adopted", func(app *application.Application) { app.Adopted = slices.Clone(app.Inventory) }, pacing.Urgent},

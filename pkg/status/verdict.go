@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,10 +39,25 @@ func Failed(reason string, err error) Verdict {
 // and the remedy of the reason.
 func Explain(reason string, err error) string {
 	text := apierror.Describe(err, isShown)
-	if known, _ := Of(reason); known.Remedy != "" {
-		text += ": " + known.Remedy
+	if remedy := remedyFor(reason, err); remedy != "" {
+		text += ": " + remedy
 	}
 	return apierror.Cut(text)
+}
+
+// remedyFor returns the user's way out of an error with a reason: that of its cause, if it is known, or that of the
+// reason.
+func remedyFor(reason string, err error) string {
+	switch {
+	case reason == Invalid && apierror.IsUnchangeable(err):
+		return "delete the object, and the agent creates it again as the Application says"
+	case reason == Forbidden && apierror.IsQuota(err):
+		return "raise the quota, or request less: no permission helps"
+	case reason == Forbidden && apierrors.IsForbidden(err) && !apierror.IsMissingRight(err):
+		return "change the object, or what refuses it: no permission helps"
+	}
+	known, _ := Of(reason)
+	return known.Remedy
 }
 
 // isShown reports whether the explanation of a cause may be published. An explanation of a private field

@@ -40,3 +40,43 @@ func TestExplanationsOfPrivateFields(t *testing.T) {
 	secrets := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "web", denied)
 	check.Equal(t, "a policy about a Secret", "Forbidden: secrets web", status.Explain("", secrets))
 }
+
+// The remedy fits the cause of a refusal.
+func TestRemediesFitTheCause(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(pods, "web", errors.New(why)) }
+	invalid := func(kind string, cause *field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "web", field.ErrorList{cause})
+	}
+	const (
+		anew  = ": delete the object, and the agent creates it again as the Application says"
+		grant = ": grant the permission to the agent or to the Application's service account"
+		other = ": change the object, or what refuses it: no permission helps"
+	)
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   string
+	}{
+		{status.Invalid, invalid("ConfigMap", field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")),
+			"Invalid: ConfigMap web: data: Forbidden: field is immutable when `immutable` is set" + anew},
+		{status.Invalid, invalid("Job", field.Invalid(field.NewPath("spec", "template"), map[string]string{"env": "hunter2"}, "field is immutable")),
+			"Invalid: Job web: spec.template: Invalid value: field is immutable" + anew},
+		{status.Invalid, invalid("RoleBinding", field.Invalid(field.NewPath("roleRef"), map[string]string{"name": "b"}, "cannot change roleRef")),
+			"Invalid: RoleBinding web: roleRef: Invalid value: cannot change roleRef" + anew},
+		{status.Invalid, invalid("Service", field.Invalid(field.NewPath("spec", "ports"), 0, "must be between 1 and 65535")),
+			"Invalid: Service web: spec.ports: Invalid value: must be between 1 and 65535: correct it in the Application"},
+		{status.Forbidden, forbidden("exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"),
+			"Forbidden: pods web: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2: raise the quota, or request less: no permission helps"},
+		{status.Forbidden, forbidden("failed quota: few: must specify limits.cpu"),
+			"Forbidden: pods web: failed quota: few: must specify limits.cpu: raise the quota, or request less: no permission helps"},
+		{status.Forbidden, forbidden(`violates PodSecurity "restricted:latest": privileged`), `Forbidden: pods web: violates PodSecurity "restricted:latest": privileged` + other},
+		{status.Forbidden, forbidden(`error looking up service account a/b: serviceaccount "b" not found`),
+			`Forbidden: pods web: error looking up service account a/b: serviceaccount "b" not found` + other},
+		{status.Forbidden, forbidden(`User "agent" cannot create resource "pods" in API group "" in the namespace "a"`), "Forbidden: pods web" + grant},
+		{status.Forbidden, forbidden(`user "agent" (groups=["a"]) is attempting to grant RBAC permissions not currently held:`), "Forbidden: pods web" + grant},
+		{status.Forbidden, errors.New("the hub has no role"), "the hub has no role" + grant},
+	} {
+		check.Equal(t, c.reason, c.want, status.Explain(c.reason, c.err))
+	}
+}

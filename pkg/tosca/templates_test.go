@@ -102,7 +102,7 @@ func languageTemplates() []variant {
 		{"nor is a number", version + nodes(`{spec: 5}`), "", "an integer, and a resource is wanted"},
 		{"nor a list", version + nodes(`{spec: "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n"}`), "", "a list, and a resource is wanted"},
 		{"nor a mapping without the fields of one", version + nodes(`{spec: "apiVersion: v1\nmetadata: {}\n"}`), "", "line 7: topology_template.node_templates.a.properties.spec: the resource lacks kind, metadata.name"},
-		{"a text that is no YAML", version + nodes(`{spec: "a: b: c"}`), "", "the text is no resource: parse YAML: yaml: mapping values are not allowed"},
+		{"a text that is no YAML", version + nodes(`{spec: "a: b: c"}`), "", "the text is no resource: parse YAML: yaml: line 1: mapping values are not allowed"},
 		{"a mapping is the resource, unchanged", version + nodes(`{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: null}, data: {t: "two\nlines", q: "it's", n: "1"}, immutable: true}}`),
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: null}\ndata: {t: \"two\\nlines\", q: \"it's\", n: '1'}\nimmutable: true\n", ""},
 		{"functions are not evaluated in it", version + withInputs(`{x: {type: string, default: b}}`, `{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: {get_input: x}}}}`),
@@ -112,7 +112,7 @@ func languageTemplates() []variant {
 		{"a template that is a text", "just a text", "", "line 1: a text, and a mapping is wanted"},
 		{"nothing at all", "", "", "line 1: null, and a mapping is wanted"},
 		{"a template of two documents", version + nodes(spec("")) + "---\na: b\n", "", "more than one YAML document"},
-		{"no YAML", "a: b: c\n", "", "parse YAML: yaml: mapping values are not allowed"},
+		{"no YAML", "a: b: c\n", "", "parse YAML: yaml: line 1: mapping values are not allowed"},
 		{"a key that is there twice", version + version + nodes(spec("")), "", `key "tosca_definitions_version" already set`},
 	}
 }

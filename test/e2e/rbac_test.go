@@ -376,7 +376,7 @@ func forbiddenRequests() ([]string, error) {
 	}
 	var forbidden []string
 	for _, e := range requests {
-		if e.IsForbidden() {
+		if e.IsForbidden() && !strings.Contains(e.Status.Message, "exceeded quota: ") { // a quota refuses what a permission allows
 			forbidden = append(forbidden, fmt.Sprintf("%s: %s %s: %s", e.User.Username, e.Verb, e.URI, e.Status.Message))
 		}
 	}
