@@ -38,6 +38,44 @@ func IsUnconnected(err error) bool {
 	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
+// IsRefusal reports whether the API server refuses the content of a write: by the rules of its type, or
+// by admission. A missing right is none, because then no other content helps.
+func IsRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	switch {
+	case apierrors.IsInvalid(err):
+		return true
+	case !errors.As(err, &answer) || !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err):
+		return false
+	}
+	status := answer.Status()
+	if strings.HasPrefix(status.Message, ofWebhooks) {
+		return strings.Contains(status.Message, " denied the request")
+	}
+	return status.Details != nil && slices.ContainsFunc(append(status.Details.Causes, denials(status)...), isDenial)
+}
+
+// IsImmutable reports whether the API server refuses a write because fields cannot change. Such an object has to be
+// created anew.
+func IsImmutable(err error) bool {
+	return slices.ContainsFunc(FieldErrors(err), func(cause metav1.StatusCause) bool {
+		return isImmutable(cause) || isFixed(WithoutValue(cause.Message))
+	})
+}
+
+// ImmutableFields returns the fields of which an API server says that they, with everything below, cannot change.
+func ImmutableFields(err error) []string {
+	var fields []string
+	for _, cause := range FieldErrors(err) {
+		if isImmutable(cause) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+func isImmutable(cause metav1.StatusCause) bool { return strings.Contains(cause.Message, "immutable") }
+
 // Fields returns the fields that an API server names when it refuses an object, such as
 // "spec.ports[0].nodePort".
 func Fields(err error) []string {
@@ -171,7 +209,10 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 	for _, cause := range append(answer.Details.Causes, denials(answer)...) {
 		said := problem(cause.Type)
 		isExplained := isAboutField(cause.Type) && isOfKubernetes(answer)
-		if (isExplained || isDenial(cause)) && isShown(answer.Details.Kind, cause) {
+		switch text := WithoutValue(cause.Message); {
+		case isAboutField(cause.Type) && isFixed(text):
+			said, _, _ = strings.Cut(text, "\n")
+		case (isExplained || isDenial(cause)) && isShown(answer.Details.Kind, cause):
 			said = explanation(cause)
 		}
 		causes = append(causes, strings.TrimPrefix(cause.Field+": "+said, ": "))
@@ -185,7 +226,7 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 func isOfKubernetes(answer metav1.Status) bool {
 	group := answer.Details.Group
 	isBuiltIn := !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
-	return isBuiltIn && !strings.HasPrefix(answer.Message, "admission webhook ")
+	return isBuiltIn && !strings.HasPrefix(answer.Message, ofWebhooks)
 }
 
 // isDenial reports whether the cause is the text of an admission policy, of Pod Security or of a quota. They
@@ -210,12 +251,22 @@ func denials(answer metav1.Status) []metav1.StatusCause {
 // show differences of whole objects.
 const maxExplanation = 256
 
-// ofPolicies begins the denials of policies, and ofOurPolicies those of this project's, which repeat names
-// only.
+// ofWebhooks begins the denials of webhooks, ofPolicies those of policies, and ofOurPolicies those of this
+// project's, which repeat names only.
 const (
+	ofWebhooks    = "admission webhook "
 	ofPolicies    = "ValidatingAdmissionPolicy '"
 	ofOurPolicies = ofPolicies + "krake-"
 )
+
+// isFixed reports whether an explanation is one of Kubernetes that never has a value, in its first line. It
+// is shown of private fields, too.
+func isFixed(said string) bool {
+	_, said, _ = strings.Cut(said, ": ")
+	return said == "field is immutable" || said == "field is immutable when `immutable` is set" ||
+		strings.HasPrefix(said, "pod updates may not change fields other than `") ||
+		strings.HasPrefix(said, "updates to statefulset spec for fields other than '")
+}
 
 // explanation returns the message of a cause without the value, or its type if the message may have more
 // of the object.

@@ -81,6 +81,8 @@ type world struct {
 
 	calls   []string
 	reports []string
+	// redefinitions is how often a definition of a kind has changed.
+	redefinitions int
 	// looked counts the reads of an object before its deletion.
 	looked map[string]int
 	// The targets of the last call of Observe and of Start.
@@ -120,7 +122,7 @@ func (w *world) restart() {
 	}
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
-		Kinds: kinds{mapper()}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
+		Kinds: kinds{mapper(), &w.redefinitions}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome status.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
@@ -131,7 +133,14 @@ func (w *world) restart() {
 	}
 }
 
-type kinds struct{ meta.RESTMapper }
+type kinds struct {
+	meta.RESTMapper
+
+	redefinitions *int
+}
+
+// Redefinitions implements reconcile.Kinds.
+func (k kinds) Redefinitions(string) int { return *k.redefinitions }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
 	mapping, err := k.RESTMapping(id.GroupVersionKind().GroupKind(), id.GroupVersionKind().Version)
@@ -517,6 +526,23 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 		c.objects[name] = after
 	}
 	return runtime.DeepCopyJSON(after), nil
+}
+
+// TryPatch validates a patch as a dry run.
+func (c cluster) TryPatch(_ context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
+	name := label(ref.ID)
+	words := []string{"TryPatch", name}
+	for _, operation := range patch {
+		words = append(words, operation.Op, operation.Path)
+	}
+	if err := c.call(words...); err != nil {
+		return err
+	}
+	stored := c.objects[name]
+	if (&unstructured.Unstructured{Object: stored}).GetResourceVersion() != (&unstructured.Unstructured{Object: live}).GetResourceVersion() {
+		return apierrors.NewConflict(gvr.GroupResource{Resource: ref.Resource.Resource}, ref.Name, errors.New("it has changed"))
+	}
+	return c.admit(stored, perform(live, patch))
 }
 
 // run updates a Deployment's status as its controller does, at once.

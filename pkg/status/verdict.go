@@ -37,9 +37,15 @@ func Failed(reason string, err error) Verdict {
 // Explain returns the text of an error, with the API server's explanations of fields that are not private,
 // and the remedy of the reason.
 func Explain(reason string, err error) string {
+	known, _ := Of(reason)
+	return Advise(err, known.Remedy)
+}
+
+// Advise is [Explain] with another remedy.
+func Advise(err error, remedy string) string {
 	text := apierror.Describe(err, isShown)
-	if known, _ := Of(reason); known.Remedy != "" {
-		text += ": " + known.Remedy
+	if remedy != "" {
+		text += ": " + remedy
 	}
 	return apierror.Cut(text)
 }
