@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,11 +81,11 @@ func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 	}
 }
 
-// TryPatch sends a patch of the live object as a dry run, and returns the API server's error. The object must
-// have the version of live. An empty patch tries whether the object itself is valid.
-func (c *Cluster) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
+// TryPatch sends a patch as a dry run, and returns the API server's error. It changes nothing, so it needs no
+// guard: the caller makes the patch with [Cluster.Patch]. An empty patch tries whether the object itself is valid.
+func (c *Cluster) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
 	dry := metav1.PatchOptions{FieldManager: c.fieldManager, DryRun: []string{metav1.DryRunAll}}
-	_, err := c.patch(ctx, ref, patch.Guard(resourceVersion(live)), dry)
+	_, err := c.patch(ctx, ref, slices.Concat(schema.Patch{}, patch), dry)
 	return err
 }
 

@@ -51,8 +51,8 @@ func (a *actor) Patch(ctx context.Context, ref manifest.Ref, live map[string]any
 }
 
 // TryPatch implements Cluster.
-func (a *actor) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
-	_, err := a.act(ctx, func(cluster Cluster) (map[string]any, error) { return nil, cluster.TryPatch(ctx, ref, live, patch) })
+func (a *actor) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	_, err := a.act(ctx, func(cluster Cluster) (map[string]any, error) { return nil, cluster.TryPatch(ctx, ref, patch) })
 	return err
 }
 

@@ -20,10 +20,11 @@ const maxTrials = 16
 // errTooManyTrials is the error of a dry run beyond that.
 var errTooManyTrials = errors.New("too many dry runs")
 
-// ladder has the results of the dry runs of one repair. They hold for one version of the object.
+// ladder has the results of the dry runs of one repair. They hold for an object with the same
+// content. Its controller may write its status meanwhile.
 type ladder struct {
-	trials  int
-	version string
+	trials        int
+	circumstances string
 	// exclusions are those that the API server accepts.
 	exclusions []exclusion
 	// control is the result of a dry run that changes nothing, nil before.
@@ -36,12 +37,9 @@ type ladder struct {
 // observed go with them. An example is strategy.type: Recreate and strategy.rollingUpdate.
 type exclusion struct{ wanted, removals schema.Differences }
 
-// removals returns the removals whose differences are all among the drift of this object.
-func (l ladder) removals(live map[string]any, drift schema.Differences) schema.Differences {
+// removals returns the removals whose differences are all among the drift.
+func (l ladder) removals(drift schema.Differences) schema.Differences {
 	var removals schema.Differences
-	if l.version != versionOf(live) {
-		return nil
-	}
 	for _, one := range l.exclusions {
 		if !slices.ContainsFunc(one.wanted, func(wanted schema.Difference) bool { return !has(drift, wanted.Path) }) {
 			removals = append(removals, one.removals...)
@@ -77,8 +75,8 @@ func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error,
 		d = r.decide(d.before) // without displacing
 	}
 	remaining = max(tries-1, 1) // if all was refused, nothing is written
-	if r.ladder.version != versionOf(d.before) {
-		r.ladder = ladder{version: versionOf(d.before), trials: r.ladder.trials}
+	if content := r.object.circumstances(d.before); content != r.ladder.circumstances {
+		r.ladder = ladder{circumstances: content, trials: r.ladder.trials}
 	}
 	if r.ladder.hasSifted { // the API server accepted it as a dry run
 		r.refuse(d, d.drift, refusal)
@@ -103,11 +101,11 @@ func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error,
 }
 
 // try sends a patch as a dry run.
-func (w writer) try(ctx context.Context, r *repair, live map[string]any, differences schema.Differences) error {
+func (w writer) try(ctx context.Context, r *repair, differences schema.Differences) error {
 	if r.ladder.trials++; r.ladder.trials > maxTrials {
 		return errTooManyTrials
 	}
-	return w.target.TryPatch(ctx, r.object.plan.Ref, live, differences.Patch())
+	return w.target.TryPatch(ctx, r.object.plan.Ref, differences.Patch())
 }
 
 // exclude adds the exclusions that explain a refusal and that the API server accepts as a dry run.
@@ -117,7 +115,7 @@ func (w writer) exclude(ctx context.Context, r *repair, d decision, fields []str
 		return slices.ContainsFunc(fields, func(field string) bool { return pacing.IsWithin(field, around.String()) })
 	}
 	for _, one := range r.exclusionsOf(d.before, d.drift, fields, isNamed) {
-		if w.isValid(ctx, r, d.before) && w.try(ctx, r, d.before, slices.Concat(one.removals, one.wanted)) == nil {
+		if w.isValid(ctx, r) && w.try(ctx, r, slices.Concat(one.removals, one.wanted)) == nil {
 			r.ladder.exclusions, some = append(r.ladder.exclusions, one), true
 		}
 	}
@@ -126,9 +124,9 @@ func (w writer) exclude(ctx context.Context, r *repair, d decision, fields []str
 
 // isValid reports whether the API server accepts the object unchanged. If it does not, it may name a
 // field that excludes nothing.
-func (w writer) isValid(ctx context.Context, r *repair, live map[string]any) bool {
+func (w writer) isValid(ctx context.Context, r *repair) bool {
 	if r.ladder.control == nil {
-		r.ladder.control = new(w.try(ctx, r, live, nil) == nil)
+		r.ladder.control = new(w.try(ctx, r, nil) == nil)
 	}
 	return *r.ladder.control
 }
@@ -171,20 +169,21 @@ func withRemoval(found []exclusion, drift schema.Differences, around schema.Path
 }
 
 // sift finds by dry runs which differences the API server accepts together, and records the refusals
-// of the others. If dry runs are not possible, it refuses all.
+// of the others. It refuses those that no dry run has tried, because there were too many or the API server cannot make
+// any. If it does not answer, the next patch fails.
 func (w writer) sift(ctx context.Context, r *repair, d decision, refusal error) {
 	r.ladder.hasSifted = true
 	drift := slices.DeleteFunc(slices.Clone(d.drift), func(one schema.Difference) bool { return has(d.removed, one.Path) })
 	accepted := r.ladder.exclusions
-	r.ladder.exclusions = nil
+	isGone := false
 	sieve, why := pacing.NewSieve(drift, pacing.Below(drift, apierror.Fields(refusal))), map[string]error{}
 	for candidate, more := sieve.Next(); more; candidate, more = sieve.Next() {
 		r.ladder.exclusions = accepted
-		err := w.try(ctx, r, d.before, slices.Concat(r.ladder.removals(d.before, candidate), candidate))
+		err := w.try(ctx, r, slices.Concat(r.ladder.removals(candidate), candidate))
 		single, isSingle := sieve.Single()
 		switch {
 		case err != nil && !apierror.IsRefusal(err):
-			more = false
+			more, isGone = false, apierror.IsUnanswered(err) || apierrors.IsNotFound(err)
 		case err != nil && isSingle:
 			why[single.Path.String()] = err
 			if one, ok := w.excludeFor(ctx, r, d.before, candidate, single, err); ok {
@@ -200,6 +199,9 @@ func (w writer) sift(ctx context.Context, r *repair, d decision, refusal error) 
 	var refused []pacing.Refusal
 	for _, difference := range sieve.Refused() {
 		cause := why[difference.Path.String()]
+		if cause == nil && isGone {
+			continue
+		}
 		if cause == nil {
 			cause = refusal
 		}
@@ -213,8 +215,8 @@ func (w writer) sift(ctx context.Context, r *repair, d decision, refusal error) 
 func (w writer) excludeFor(ctx context.Context, r *repair, live map[string]any, candidate schema.Differences, single schema.Difference, refusal error) (exclusion, bool) {
 	everywhere := func(schema.Path) bool { return true }
 	for _, one := range r.exclusionsOf(live, schema.Differences{single}, apierror.Fields(refusal), everywhere) {
-		known := r.ladder.removals(live, candidate)
-		if w.isValid(ctx, r, live) && w.try(ctx, r, live, slices.Concat(known, one.removals, candidate)) == nil {
+		known := r.ladder.removals(candidate)
+		if w.isValid(ctx, r) && w.try(ctx, r, slices.Concat(known, one.removals, candidate)) == nil {
 			return one, true
 		}
 	}

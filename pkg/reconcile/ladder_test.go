@@ -68,6 +68,7 @@ spec:
         - {name: PLAIN, value: a}
         - {name: KEPT, valueFrom: {secretKeyRef: {name: s, key: k}}}
         livenessProbe: {httpGet: {path: /, port: 80}}
+        lifecycle: {preStop: {exec: {command: [sleep, "3"]}}}
       volumes:
       - {name: conf, configMap: {name: c}}
 `
@@ -109,6 +110,8 @@ func TestAValueThatExcludesADesiredOneGoes(t *testing.T) {
 			excludes(container+".env[1].value", container+".env[1].valueFrom", container+".env[1].valueFrom"), container + ".env[1].value"},
 		{"a probe", map[string]any{container + ".livenessProbe.httpGet": nil, container + ".livenessProbe.exec": map[string]any{"command": []any{"true"}}},
 			excludes(container+".livenessProbe.httpGet", container+".livenessProbe.exec", container+".livenessProbe.httpGet"), container + ".livenessProbe.exec"},
+		{"a hook", map[string]any{container + ".lifecycle.preStop.exec": nil, container + ".lifecycle.preStop.httpGet": map[string]any{"port": int64(80)}},
+			excludes(container+".lifecycle.preStop.httpGet", container+".lifecycle.preStop.exec", container+".lifecycle.preStop.httpGet"), container + ".lifecycle.preStop.httpGet"},
 	}
 	for _, c := range cases {
 		for _, names := range []string{"named", "unnamed"} {
@@ -252,7 +255,7 @@ func TestARefusedFieldIsTriedAgain(t *testing.T) {
 		},
 		"an annotation of the Application": func(_ *testing.T, w *world) { w.annotate("note", "again") },
 		"the definition of the kind":       func(_ *testing.T, w *world) { w.redefinitions++ },
-		"the time": func(_ *testing.T, w *world) { w.now = w.now.Add(10 * time.Second) },
+		"the time":                         func(_ *testing.T, w *world) { w.now = w.now.Add(10 * time.Second) },
 	}
 	for name, change := range causes {
 		t.Run(name, func(t *testing.T) {

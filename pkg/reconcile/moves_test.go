@@ -765,6 +765,6 @@ func (j *restless) judgeStatus(home string) {
 }
 
 // TryPatch implements reconcile.Cluster.
-func (a target) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
-	return cluster{a.w}.TryPatch(ctx, ref, live, patch)
+func (a target) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	return cluster{a.w}.TryPatch(ctx, ref, patch)
 }

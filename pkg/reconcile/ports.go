@@ -31,8 +31,8 @@ type Applications interface {
 type Cluster interface {
 	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
 	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
-	// TryPatch sends a patch as a dry run, for the present version of the object only.
-	TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error
+	// TryPatch sends a patch as a dry run. An empty one tries the object itself.
+	TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error
 	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (remaining map[string]any, err error)
 }
 

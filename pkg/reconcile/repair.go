@@ -61,7 +61,9 @@ func (r *repair) decide(live map[string]any) decision {
 		d.verdict = status.Verdict{Reason: refused.Reason, Message: refused.Message, Fields: pathsOf(d.unrepaired), Again: refusals.Until()}
 	}
 	if len(d.drift) > 0 {
-		d.removed = r.ladder.removals(live, d.drift)
+		if len(r.ladder.exclusions) > 0 && r.ladder.circumstances == r.object.circumstances(live) {
+			d.removed = r.ladder.removals(d.drift)
+		}
 		d.drift = slices.Concat(d.removed, d.drift) // no index moves
 		d.culprit = blame.Of(live, pathsOf(d.drift), r.object.setting.fieldManager)
 		r.spare(&d)

@@ -615,8 +615,8 @@ func (s spaces) Patch(ctx context.Context, ref manifest.Ref, live map[string]any
 }
 
 // TryPatch implements reconcile.Cluster.
-func (s spaces) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
-	return s.in(ref.Namespace).TryPatch(ctx, ref, live, patch)
+func (s spaces) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	return s.in(ref.Namespace).TryPatch(ctx, ref, patch)
 }
 
 // Delete implements reconcile.Cluster.

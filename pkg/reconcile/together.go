@@ -98,8 +98,8 @@ func (y yielding) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 }
 
 // TryPatch implements Cluster.
-func (y yielding) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
+func (y yielding) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
 	y.turn.Unlock()
 	defer y.turn.Lock()
-	return y.Cluster.TryPatch(ctx, ref, live, patch)
+	return y.Cluster.TryPatch(ctx, ref, patch)
 }

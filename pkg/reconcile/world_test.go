@@ -529,7 +529,7 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 }
 
 // TryPatch validates a patch as a dry run.
-func (c cluster) TryPatch(_ context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
+func (c cluster) TryPatch(_ context.Context, ref manifest.Ref, patch schema.Patch) error {
 	name := label(ref.ID)
 	words := []string{"TryPatch", name}
 	for _, operation := range patch {
@@ -538,11 +538,7 @@ func (c cluster) TryPatch(_ context.Context, ref manifest.Ref, live map[string]a
 	if err := c.call(words...); err != nil {
 		return err
 	}
-	stored := c.objects[name]
-	if (&unstructured.Unstructured{Object: stored}).GetResourceVersion() != (&unstructured.Unstructured{Object: live}).GetResourceVersion() {
-		return apierrors.NewConflict(gvr.GroupResource{Resource: ref.Resource.Resource}, ref.Name, errors.New("it has changed"))
-	}
-	return c.admit(stored, perform(live, patch))
+	return c.admit(c.objects[name], perform(c.objects[name], slices.Concat(schema.Patch{}, patch)))
 }
 
 // run updates a Deployment's status as its controller does, at once.

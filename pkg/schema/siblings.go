@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,32 +33,23 @@ func (s Schema) Siblings(desired, live map[string]any, path Path) []Path {
 // placeOf returns the path in the desired object for a path in the live one. They differ in lists
 // that are aligned by key.
 func (s Schema) placeOf(desired, live map[string]any, path Path) (place Path, known bool) {
-	place = path
-	isPlain := true
-	for _, step := range path {
-		isPlain = isPlain && step.Index == notAnIndex
+	element := len(path)
+	for element > 0 && path[element-1].Index == notAnIndex {
+		element--
 	}
-	if isPlain {
-		return place, true
+	if element == 0 {
+		return path, true
 	}
 	for _, value := range s.Values(desired, live) {
-		if startsWith(value.Path, path) {
-			return value.Place[:len(path)], true
+		if startsWith(value.Path, path[:element]) {
+			return slices.Concat(value.Place[:element], path[element:]), true
 		}
 	}
 	return nil, false
 }
 
 func startsWith(path, beginning Path) bool {
-	if len(path) < len(beginning) {
-		return false
-	}
-	for i, step := range beginning {
-		if path[i] != step {
-			return false
-		}
-	}
-	return true
+	return len(path) >= len(beginning) && slices.Equal(path[:len(beginning)], beginning)
 }
 
 // PathOf returns the path for a field as an API server names it: "spec.ports[0].port",

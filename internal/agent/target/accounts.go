@@ -158,11 +158,11 @@ func (w *writer) Patch(ctx context.Context, ref manifest.Ref, live map[string]an
 }
 
 // TryPatch implements reconcile.Cluster.
-func (w *writer) TryPatch(ctx context.Context, ref manifest.Ref, live map[string]any, patch schema.Patch) error {
+func (w *writer) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
 	if err := w.look(ctx); err != nil {
 		return err
 	}
-	return w.writes.TryPatch(ctx, ref, live, patch)
+	return w.writes.TryPatch(ctx, ref, patch)
 }
 
 // Delete implements reconcile.Cluster.
