@@ -122,6 +122,10 @@ func fieldsText(drift application.Drift) string {
 	texts := make([]string, 0, len(drift.Fields))
 	for _, field := range drift.Fields {
 		text := field.Path
+		if field.Removed {
+			texts = append(texts, text+": removed, because it cannot stand beside a desired value")
+			continue
+		}
 		if field.Want != nil || field.Have != nil {
 			text += ": " + lens.PlainText(field.Want) + " -> " + lens.PlainText(field.Have)
 		}

@@ -40,9 +40,10 @@ type Kinds struct {
 	// found are the kinds that were asked for and that the target serves.
 	found map[schema.GroupVersionKind]foundKind
 	// changed are the groups whose CustomResourceDefinitions changed less than settling
-	// ago, and changes counts such changes.
-	changed map[string]time.Time
-	changes int
+	// ago. changes counts such changes, and redefined those of each group.
+	changed   map[string]time.Time
+	changes   int
+	redefined map[string]int
 	// asked are the groups that each Application asked for in its last pass.
 	asked map[types.NamespacedName][]string
 	// served is the catalogue, nil if it has to be read. The target was asked for it at
@@ -60,12 +61,13 @@ type foundKind struct {
 // to ask again, and with the time after which it has to.
 func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), now func() time.Time) *Kinds {
 	return &Kinds{
-		target:  target,
-		notify:  notify,
-		now:     now,
-		found:   map[schema.GroupVersionKind]foundKind{},
-		changed: map[string]time.Time{},
-		asked:   map[types.NamespacedName][]string{},
+		target:    target,
+		notify:    notify,
+		now:       now,
+		found:     map[schema.GroupVersionKind]foundKind{},
+		changed:   map[string]time.Time{},
+		redefined: map[string]int{},
+		asked:     map[types.NamespacedName][]string{},
 	}
 }
 
@@ -211,6 +213,13 @@ func (k *Kinds) Redefine(name string) {
 	}
 }
 
+// Redefinitions implements reconcile.Kinds.
+func (k *Kinds) Redefinitions(group string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.redefined[group]
+}
+
 // invalidate drops the catalogue and the kinds of a group, and returns the Applications
 // that asked for them.
 func (k *Kinds) invalidate(group string) []types.NamespacedName {
@@ -218,6 +227,7 @@ func (k *Kinds) invalidate(group string) []types.NamespacedName {
 	defer k.mu.Unlock()
 	now := k.now()
 	k.changes++
+	k.redefined[group]++
 	k.served, k.reread = nil, now
 	maps.DeleteFunc(k.changed, func(_ string, at time.Time) bool { return now.Sub(at) >= settling })
 	k.changed[group] = now

@@ -39,6 +39,45 @@ func IsUnconnected(err error) bool {
 	return errors.As(err, &connection) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
+// IsRefusal reports whether the API server refuses the content of a write: by the rules of its type, or
+// by admission. A missing right is none, because then no other content helps.
+func IsRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	switch {
+	case apierrors.IsInvalid(err):
+		return true
+	case !errors.As(err, &answer) || !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err):
+		return false
+	}
+	status := answer.Status()
+	if strings.HasPrefix(status.Message, ofWebhooks) {
+		return strings.Contains(status.Message, " denied the request")
+	}
+	return status.Details != nil && slices.ContainsFunc(append(status.Details.Causes, denials(status)...), isDenial)
+}
+
+// IsImmutable reports whether the API server refuses a write because fields cannot change. Such an object has to be
+// created anew.
+func IsImmutable(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && slices.ContainsFunc(FieldErrors(err), func(cause metav1.StatusCause) bool {
+		return isImmutable(cause) || unchangeable(answer.Status(), cause) != ""
+	})
+}
+
+// ImmutableFields returns the fields of which an API server says that they, with everything below, cannot change.
+func ImmutableFields(err error) []string {
+	var fields []string
+	for _, cause := range FieldErrors(err) {
+		if isImmutable(cause) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+func isImmutable(cause metav1.StatusCause) bool { return strings.Contains(cause.Message, "immutable") }
+
 // Fields returns the fields that an API server names when it refuses an object, such as
 // "spec.ports[0].nodePort".
 func Fields(err error) []string {
@@ -229,17 +268,6 @@ func unchangeable(answer metav1.Status, cause metav1.StatusCause) string {
 	return found[1]
 }
 
-// IsUnchangeable reports whether an API server refuses a change of a field that may not change in an object
-// that exists.
-func IsUnchangeable(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	answer := status.Status()
-	return slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return unchangeable(answer, cause) != "" })
-}
-
 // IsQuota reports whether a quota refuses a request.
 func IsQuota(err error) bool { return strings.Contains(forbidden(err), " quota: ") }
 
@@ -264,7 +292,7 @@ func forbidden(err error) string {
 func isOfKubernetes(answer metav1.Status) bool {
 	group := answer.Details.Group
 	isBuiltIn := !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
-	return isBuiltIn && !strings.HasPrefix(answer.Message, "admission webhook ")
+	return isBuiltIn && !strings.HasPrefix(answer.Message, ofWebhooks)
 }
 
 // isDenial reports whether the cause is the text of an admission policy, or one of Kubernetes that has only names and
@@ -289,9 +317,10 @@ func denials(answer metav1.Status) []metav1.StatusCause {
 // show differences of whole objects.
 const maxExplanation = 256
 
-// ofPolicies begins the denials of policies, and ofOurPolicies those of this project's, which repeat names
-// only.
+// ofWebhooks begins the denials of webhooks, ofPolicies those of policies, and ofOurPolicies those of this
+// project's, which repeat names only.
 const (
+	ofWebhooks    = "admission webhook "
 	ofPolicies    = "ValidatingAdmissionPolicy '"
 	ofOurPolicies = ofPolicies + "krake-"
 )

@@ -137,3 +137,58 @@ func TestDescribe(t *testing.T) {
 		check.Equal(t, c.why, c.want, Describe(c.err, c.isShown))
 	}
 }
+
+// Kubernetes says in fixed words that a field cannot change. They are shown of private fields, too, and then the
+// object has to be created anew.
+func TestWhatCannotChange(t *testing.T) {
+	none := func(string, metav1.StatusCause) bool { return false }
+	invalid := func(cause *field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{cause})
+	}
+	data := field.NewPath("data")
+	for _, c := range []struct {
+		err    error
+		want   string
+		is     bool
+		fields []string
+	}{
+		{invalid(field.Forbidden(data, "field is immutable when `immutable` is set")), "Invalid: ConfigMap a: data: Forbidden: field is immutable when `immutable` is set", true, []string{"data"}},
+		{invalid(field.Invalid(data, "hunter2", "field is immutable")), "Invalid: ConfigMap a: data: Invalid value: field is immutable", true, []string{"data"}},
+		{invalid(field.Invalid(data, "hunter2", "field is immutable: hunter2")), "Invalid: ConfigMap a: data: Invalid value", true, []string{"data"}},
+		{
+			invalid(field.Forbidden(data, "pod updates may not change fields other than `spec.containers[*].image`,`spec.tolerations`\n  core.PodSpec{hunter2")),
+			"Invalid: ConfigMap a: data: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.tolerations`", true, nil,
+		},
+		{invalid(field.Invalid(data, "hunter2", "must be short")), "Invalid: ConfigMap a: data: Invalid value", false, nil},
+	} {
+		check.Equal(t, "text", c.want, Describe(c.err, none))
+		check.Equal(t, c.want+" cannot change", c.is, IsImmutable(c.err))
+		check.Equal(t, "fields of "+c.want, c.fields, ImmutableFields(c.err))
+	}
+}
+
+// A refusal is about the content of a write.
+func TestIsRefusal(t *testing.T) {
+	web := schema.GroupResource{Resource: "services"}
+	webhook := func(reason metav1.StatusReason, code int32, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: reason, Code: code, Message: `admission webhook "x" ` + text}}
+	}
+	for why, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"invalid":                     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
+		"a quota":                     {apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q")), true},
+		"Pod Security":                {apierrors.NewForbidden(web, "web", errors.New(`violates PodSecurity "baseline:latest"`)), true},
+		"a webhook":                   {webhook(metav1.StatusReasonForbidden, 403, "denied the request: no"), true},
+		"a webhook without a reason":  {webhook("", 400, "denied the request: no"), true},
+		"a webhook without dry runs":  {webhook(metav1.StatusReasonBadRequest, 400, "does not support dry run"), false},
+		"a missing right":             {apierrors.NewForbidden(web, "web", errors.New(`User "x" cannot patch`)), false},
+		"a conflict":                  {apierrors.NewConflict(web, "web", errors.New("changed")), false},
+		"no answer of an API server":  {errors.New("boom"), false},
+		"a request that nobody reads": {apierrors.NewBadRequest("no"), false},
+		"no error":                    {nil, false},
+	} {
+		check.Equal(t, why, c.want, IsRefusal(c.err))
+	}
+}

@@ -26,6 +26,8 @@ type Application struct {
 	Deleted        bool
 	Wishes         Wishes
 	Spec           Spec
+	// Annotations are those of the ConfigMap, which never change.
+	Annotations map[string]string
 
 	// LastApplied and LastObserved are published for people. No decision depends on them.
 	LastApplied, LastObserved Published

@@ -46,6 +46,7 @@ func complete() *Application {
 			Manifest: "m", ObserverSchema: "o", Tosca: "t", CSAR: "c", Fetched: "f",
 			Hooks: Hooks{Complete: true, Shutdown: true, InitContainers: true, Application: "web", Namespace: "shop"},
 		},
+		Annotations: map[string]string{"krake.dev/application": "v1"},
 		LastApplied: Publishing(documents), LastObserved: Publishing(documents), Mangled: documents, Learned: documents,
 		Status: Status{
 			Cluster: "east", Target: "t", Awaiting: "east", ObservedSpec: "d", State: StateRunning,
@@ -57,7 +58,7 @@ func complete() *Application {
 			Services:        map[string]string{"web": "10.0.0.1:80"},
 			ContainerHealth: &ContainerHealth{DesiredPods: 1, RunningPods: 1, CompletedPods: 1, FailedPods: 1},
 			Drifts: []Drift{{
-				Object: id, Fields: []DriftedField{{Path: "spec.ports", Want: documents[0], Have: []any{documents[0]}}}, Manager: "kubectl", Subresource: "scale",
+				Object: id, Fields: []DriftedField{{Path: "spec.ports", Want: documents[0], Have: []any{documents[0]}, Removed: true}}, Manager: "kubectl", Subresource: "scale",
 				Operation: "Update", Changed: &now, Seen: now, Repaired: "Reverted", After: &metav1.Duration{Duration: time.Second}, Count: 1,
 			}},
 		},

@@ -33,6 +33,7 @@ func running() *application.Application {
 		Cluster:        "local",
 		Holder:         "local",
 		Spec:           application.Spec{Manifest: "kind: Song\n"},
+		Annotations:    map[string]string{application.FormatAnnotation: application.Format},
 		LastApplied:    application.Publishing([]object{{"kind": "Song", "spec": object{"key3": "kilestlai", "large": int64(1<<53 + 1)}}}),
 		LastObserved:   application.Publishing([]object{{"kind": "Song", "spec": object{"half": 0.5}}}),
 		Learned:        []object{{"kind": "Song", "spec": object{"list": []any{nil, "b"}}}},
@@ -88,7 +89,8 @@ func TestReadOfAFreshApplication(t *testing.T) {
 		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
 		UID:            "u1", Version: "7", Cluster: "local", Holder: "local", Vouched: true,
-		Spec: application.Spec{Manifest: "kind: Song\n"},
+		Spec:        application.Spec{Manifest: "kind: Song\n"},
+		Annotations: map[string]string{application.FormatAnnotation: application.Format},
 	}
 	got, err := application.Read(configMap())
 	check.Must(t, err)

@@ -34,6 +34,8 @@ type DriftedField struct {
 	Path string `json:"path"`
 	Want any    `json:"want,omitempty"`
 	Have any    `json:"have,omitempty"`
+	// Removed reports that the field is not observed, and was removed because it cannot stand beside a desired value.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // since returns the drift as seen at an earlier time, which makes its repair take longer.

@@ -39,6 +39,7 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		ServiceAccount: cm.Annotations[ServiceAccountAnnotation],
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
 		Spec:           SpecOf(cm),
+		Annotations:    cm.Annotations,
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),
 		Elsewhere:      elsewhere(cm, holder),
 		LastApplied:    stored(cm, LastAppliedKey),

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,12 +73,20 @@ func (c *Cluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 		if err != nil || len(patch) == 0 {
 			return live, err
 		}
-		patched, err := c.patch(ctx, ref, patch.Guard(resourceVersion(live)))
+		patched, err := c.patch(ctx, ref, patch.Guard(resourceVersion(live)), metav1.PatchOptions{FieldManager: c.fieldManager})
 		if try == conflictRetries || !c.overtaken(ctx, ref, live, err) {
 			return patched, err
 		}
 		live = nil
 	}
+}
+
+// TryPatch sends a patch as a dry run, and returns the API server's error. It changes nothing, so it needs no
+// guard: the caller makes the patch with [Cluster.Patch]. An empty patch tries whether the object itself is valid.
+func (c *Cluster) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	dry := metav1.PatchOptions{FieldManager: c.fieldManager, DryRun: []string{metav1.DryRunAll}}
+	_, err := c.patch(ctx, ref, slices.Concat(schema.Patch{}, patch), dry)
+	return err
 }
 
 // overtaken reports whether a patch failed because the object has changed since. The server checks
@@ -91,13 +100,13 @@ func (c *Cluster) overtaken(ctx context.Context, ref manifest.Ref, live map[stri
 	return apierrors.IsNotFound(err) || err == nil && resourceVersion(now) != resourceVersion(live)
 }
 
-func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patch) (map[string]any, error) {
+func (c *Cluster) patch(ctx context.Context, ref manifest.Ref, patch schema.Patch, options metav1.PatchOptions) (map[string]any, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of %s: %w", ref, err)
 	}
 	c.count("repair")
-	live, err := c.resource(ref).Patch(ctx, ref.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: c.fieldManager})
+	live, err := c.resource(ref).Patch(ctx, ref.Name, types.JSONPatchType, body, options)
 	if err != nil {
 		return nil, fmt.Errorf("patch %s: %w", ref, err)
 	}

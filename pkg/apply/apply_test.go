@@ -71,6 +71,18 @@ func guarded(live map[string]any, operations string) string {
 	return fmt.Sprintf(`[{"op":"replace","path":"/metadata/resourceVersion","value":"%s"},%s]`, version(live), operations)
 }
 
+// A dry run changes nothing. An empty one tries the object itself.
+func TestTryPatch(t *testing.T) {
+	f := newFixture(t)
+	live := f.create(t, "a")
+	kit.Must(t, f.TryPatch(t.Context(), f.ref("a"), schema.Patch{{Op: "replace", Path: "/data/a", Value: "2"}}))
+	kit.Must(t, f.TryPatch(t.Context(), f.ref("a"), nil))
+	if err := f.TryPatch(t.Context(), f.ref("a"), schema.Patch{{Op: "replace", Path: "/immutable", Value: "x"}}); err == nil {
+		t.Error("an invalid patch is accepted")
+	}
+	check.Equal(t, "object", live, f.get(t, "a"))
+}
+
 // The object has changed since it was read. The patch for its former state must not apply, and
 // a new one is computed.
 func TestPatchOfAStaleObject(t *testing.T) {

@@ -97,11 +97,16 @@ func (f Fights) Ongoing(now time.Time) (about []Rivalry, forgotten time.Time) {
 
 // pause returns the pause after this number of repairs beyond those without a pause.
 func pause(over int) time.Duration {
-	switch {
-	case over < 0:
+	if over < 0 {
 		return 0
-	case over > 10: // 2^10 s exceeds the longest pause
-		return longestPause
 	}
-	return min(firstPause<<over, longestPause)
+	return doubled(firstPause, over, longestPause)
+}
+
+// doubled returns a pause after it has doubled this often.
+func doubled(first time.Duration, often int, longest time.Duration) time.Duration {
+	if often > 10 { // 2^10 exceeds each of the longest pauses
+		return longest
+	}
+	return min(first<<often, longest)
 }

@@ -113,6 +113,15 @@ func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, 
 	return true, o.pin(forgotten)
 }
 
+// ForgetLearned forgets all learned values. It reports whether there were any.
+func (o *Object) ForgetLearned() (some bool, err error) {
+	if o.Schema.Learned(o.Desired(), o.Manifest()) == nil {
+		return false, nil
+	}
+	o.HasForgotten = true
+	return true, o.pin(o.Manifest())
+}
+
 // Learned returns the entry of status.learned with all values beyond the manifest, or nil if there
 // are none.
 func (o *Object) Learned() map[string]any {

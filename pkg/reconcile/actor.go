@@ -7,6 +7,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // actor is the target, written as one account. It requests the account before the first write. If
@@ -47,6 +48,12 @@ func (a *actor) Create(ctx context.Context, ref manifest.Ref, object map[string]
 // Patch implements Cluster.
 func (a *actor) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
 	return a.act(ctx, func(cluster Cluster) (map[string]any, error) { return cluster.Patch(ctx, ref, live, repair) })
+}
+
+// TryPatch implements Cluster.
+func (a *actor) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	_, err := a.act(ctx, func(cluster Cluster) (map[string]any, error) { return nil, cluster.TryPatch(ctx, ref, patch) })
+	return err
 }
 
 // Delete implements Cluster.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -46,31 +45,6 @@ func (a answers) recordFailure(o *object, d decision, err error) {
 	if len(d.patch) > 0 && o.hasDrifted() {
 		a.reporter.about(o, status.Outcome{Action: status.RepairFailed, Paths: pathsOf(d.drift), Reason: o.verdict.Reason})
 	}
-}
-
-// recordRefusal records that the API server refused the values of a patch, and returns the
-// remaining tries. It forgets learned values that the server refuses. Elements that a list lacks
-// then replace unobserved elements, if there are any. Other refused fields stay unrepaired until
-// spec or object changes. The remaining fields are repaired.
-func (a answers) recordRefusal(r *repair, d decision, refusal error, tries int) (remaining int) {
-	fields := apierror.Fields(refusal)
-	if r.forgetRefused(d, fields) {
-		return tries - 1
-	}
-	if r.displaces = r.mayDisplace(d); r.displaces {
-		r.hasDisplaced = true
-		return tries
-	}
-	refused := pacing.Named(d.drift, fields)
-	if tries == 1 {
-		refused = d.drift
-	}
-	o := r.object
-	if o.hasDrifted() { // a rival that changes it again and again has us ask again and again
-		o.memory.fights.Record(d.rivalries(refused), o.setting.now)
-	}
-	o.memory.refused.Add(refused, status.Explain(reasonOf(refusal), refusal))
-	return max(tries-1, 1) // if all was refused, nothing is written
 }
 
 // recordMarks records the patch that wrote our marks. It reports whether the API server kept them,
@@ -115,6 +89,11 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 			return false
 		}
 	}
+	if len(d.unrepaired) == 0 {
+		o.memory.refused = nil
+	} else if o.memory.refused != nil {
+		o.memory.refused.Follow(o.circumstances(after))
+	}
 	o.verdict = d.verdict
 	if d.verdict.Reason != "" && len(d.unrepaired) > 0 {
 		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.setting.fieldManager)
@@ -138,12 +117,14 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 
 // reportPatch reports the repair of a drift, or a change for a new spec.
 func (a answers) reportPatch(o *object, d decision, after map[string]any) {
-	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift)}
+	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift), Removed: pathsOf(d.removed)}
 	if o.hasDrifted() {
 		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(a.now())
 		outcome.NoOp = versionOf(after) == versionOf(d.before)
 		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
-		a.reporter.remember(o, status.Drift{Differences: d.drift, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took})
+		a.reporter.remember(o, status.Drift{
+			Differences: d.drift, Removed: outcome.Removed, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took,
+		})
 	}
 	a.reporter.about(o, outcome)
 }

@@ -371,7 +371,7 @@ func TestOneObjectApart(t *testing.T) {
 		{"one that must not be created", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errNo("config") },
 			"Forbidden", "Progressing", never, true},
 		{"one whose values are not taken", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = invalid() },
-			"Invalid", "Invalid", never, false},
+			"Invalid", "Invalid", ctrl.Result{RequeueAfter: 5 * time.Second}, false},
 		{"a namespace that goes", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errTerminating() },
 			"NamespaceTerminating", "NamespaceTerminating", slowly, false},
 		{"one that is there already", "ConfigMap", func(w *world) { w.alien(nil) }, "AlreadyExists", "Progressing", slowly, false},
@@ -381,7 +381,8 @@ func TestOneObjectApart(t *testing.T) {
 			w := newWorld(t, fmt.Sprintf(both, c.kind), "")
 			c.set(w)
 			for range 2 {
-				if result, err := w.pass(t); result != c.want || (err != nil) != c.fails {
+				result, err := w.pass(t)
+				if result.RequeueAfter > c.want.RequeueAfter || (result == never) != (c.want == never) || (err != nil) != c.fails {
 					t.Errorf("result %+v, error %v", result, err)
 				}
 			}

@@ -57,7 +57,7 @@ type objectMemory struct {
 	// isContended reports that an outcome has reported the present fights.
 	isContended bool
 	// refused are the changes that the API server refuses.
-	refused pacing.Refusals
+	refused *pacing.Refusals
 	// failures are the failed writes in a row. lastFailure is the verdict on the last one.
 	failures    pacing.Failures
 	lastFailure status.Verdict

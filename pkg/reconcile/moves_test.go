@@ -30,6 +30,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -761,4 +762,9 @@ func (j *restless) judgeStatus(home string) {
 	if err != nil || !app.HandedOver() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
 		j.complain("on %s it is not at rest: %+v, %v", home, app.Status, err)
 	}
+}
+
+// TryPatch implements reconcile.Cluster.
+func (a target) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	return cluster{a.w}.TryPatch(ctx, ref, patch)
 }

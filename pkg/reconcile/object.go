@@ -1,6 +1,9 @@
 package reconcile
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -25,6 +28,8 @@ type setting struct {
 	isNewSpec, mayHaveMissed bool
 	maxHold                  time.Duration
 	fieldManager             string
+	// annotations are the user's settings.
+	annotations map[string]string
 	// Documents of the Application at the start of the pass.
 	lastObserved application.Published
 	learned      []map[string]any
@@ -41,6 +46,8 @@ type object struct {
 	// there was one.
 	former  application.ObjectStatus
 	isKnown bool
+	// redefinitions is how often a definition of the kind's API group has changed.
+	redefinitions int
 
 	observed observer.Observation
 	hold     *application.Hold
@@ -218,6 +225,26 @@ func (o *object) take(live map[string]any) {
 func (o *object) fights() string {
 	ongoing, _ := o.memory.fights.Ongoing(o.setting.now)
 	return status.FightsText(ongoing)
+}
+
+// circumstances identifies what the answer to a write depends on, as far as the loop sees it: the
+// live object without its status and the bookkeeping of writes, the definition of its kind, and the
+// user's settings. Without refusals, it is not needed.
+func (o *object) circumstances(live map[string]any) string {
+	content := maps.Clone(live)
+	delete(content, "status")
+	if metadata, ok := live["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
+			delete(metadata, name)
+		}
+		content["metadata"] = metadata
+	}
+	digest := sha256.New()
+	if err := json.NewEncoder(digest).Encode([]any{content, o.redefinitions, o.setting.annotations}); err != nil {
+		return versionOf(live) // not JSON, which no object has
+	}
+	return string(digest.Sum(nil))
 }
 
 func pathsOf(differences schema.Differences) []schema.Path {

@@ -41,6 +41,7 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 			continue
 		}
 		o.former, o.isKnown = p.app.Status.Object(id)
+		o.redefinitions = s.kinds.Redefinitions(id.GroupVersionKind().Group)
 		p.objects = append(p.objects, o)
 	}
 	return goOn(), nil
@@ -53,7 +54,7 @@ func (s planPhase) settingOf(p *pass) *setting {
 	return &setting{
 		now: s.conclusion.hub.now(), enforces: p.app.Wishes.Mode == application.Enforce, wishes: p.app.Wishes,
 		isNewSpec: isNew, mayHaveMissed: isNew && (former != p.memory.spec || p.memory.spec == ""),
-		maxHold: s.maxHold, fieldManager: s.fieldManager,
+		maxHold: s.maxHold, fieldManager: s.fieldManager, annotations: p.app.Annotations,
 		lastObserved: p.app.LastObserved, learned: p.app.Learned, home: p.app.Namespace,
 	}
 }

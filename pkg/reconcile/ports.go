@@ -12,6 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/observer"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // Applications stores the Applications.
@@ -30,6 +31,8 @@ type Applications interface {
 type Cluster interface {
 	Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error)
 	Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error)
+	// TryPatch sends a patch as a dry run. An empty one tries the object itself.
+	TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error
 	Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (remaining map[string]any, err error)
 }
 
@@ -58,6 +61,9 @@ type Observers interface {
 // holds for the error. Kinds notifies the Application when that may have changed.
 type Kinds interface {
 	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
+	// Redefinitions returns how often a definition of the API group has changed. It is always 0 if
+	// definitions are not watched.
+	Redefinitions(group string) int
 }
 
 // Sources fetches the sources behind the URLs of Applications, and translates them.

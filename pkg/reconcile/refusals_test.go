@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,14 +62,26 @@ func (w *world) checkRefusedRestart(t *testing.T, most int) {
 	}
 }
 
+// checkWaits checks that the next pass writes nothing, and that a later one is planned.
+func (w *world) checkWaits(t *testing.T) {
+	t.Helper()
+	result, err := w.pass(t)
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Fatalf("result %+v, error %v", result, err)
+	}
+	w.checkCalls(t, "Observe", "Start")
+}
+
+// unlessRecreated is the advice for an immutable field.
+const unlessRecreated = ": undo the change in the Application, or delete the object: the agent creates it again"
+
 // An immutable field stays unchanged, and the others are repaired, in at most three tries.
-// Then nothing is tried until the spec or the live value changes.
 func TestAnImmutableField(t *testing.T) {
-	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria: spec.fixed: Invalid value" + unlessCorrected
+	const message = "example.com/v1 Song demo/aria: spec.fixed: Invalid: Song aria: spec.fixed: Invalid value" + unlessRecreated
 	w := running(t, song("1", "1"), "")
 	w.admit = immutable("spec", "fixed")
 	w.respec(song("2", "2"), "")
-	w.mustReconcile(t) // no error, and no next pass
+	w.mustPass(t)
 	w.checkTouches(t,
 		"Patch Song aria replace /spec/fixed replace /spec/free",
 		"Patch Song aria replace /spec/free",
@@ -76,24 +89,19 @@ func TestAnImmutableField(t *testing.T) {
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
 	w.checkCondition(t, application.StalledCondition, "Invalid", "example.com/v1 Song demo/aria: spec.fixed")
 	w.checkCondition(t, application.DriftedCondition, "Invalid", "example.com/v1 Song demo/aria: spec.fixed")
-	w.checkQuiet(t)
+	w.checkWaits(t)
 	w.checkRefusedRestart(t, 1)
 
 	w.forget()
-	w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
-	w.mustReconcile(t)
-	w.checkTouches(t, "Patch Song aria replace /spec/free")
-
-	w.forget()
 	w.somebody(t, "somebody", "Song aria", "3", "spec", "fixed")
-	w.mustReconcile(t)
+	w.mustPass(t)
 	w.checkTouches(t, "Patch Song aria replace /spec/fixed") // another value, another try
-	w.checkQuiet(t)
+	w.checkWaits(t)
 
 	w.respec(song("4", "2"), "")
-	w.mustRest(t)
+	w.mustPass(t)
 	w.checkTouches(t, "Patch Song aria replace /spec/fixed")
-	w.checkQuiet(t)
+	w.checkWaits(t)
 
 	w.respec(song("3", "2"), "") // as on the server
 	w.mustRest(t)
@@ -101,7 +109,8 @@ func TestAnImmutableField(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An API server that reports one complaint at a time gets three tries.
+// An API server that reports one complaint at a time gets a few tries, and all that it accepts is
+// repaired.
 func TestManyRefusals(t *testing.T) {
 	const songs = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: %[1]q, b: %[1]q, c: %[1]q, d: %[1]q, e: %[1]q}}`
 	w := running(t, fmt.Sprintf(songs, "1"), "")
@@ -114,15 +123,14 @@ func TestManyRefusals(t *testing.T) {
 		return nil
 	}
 	w.respec(fmt.Sprintf(songs, "2"), "")
-	w.mustReconcile(t)
-	if tries := len(w.touches()); tries != 3 {
-		t.Errorf("%d tries: %q", tries, w.touches())
-	}
+	w.mustPass(t)
+	check.Equal(t, "tries", 4, len(w.touches()))
+	check.Equal[any](t, "spec of the object", map[string]any{"a": "1", "b": "1", "c": "1", "d": "1", "e": "2"}, w.objects["Song aria"]["spec"])
 	w.checkReason(t, application.StalledCondition, "Invalid")
-	w.checkQuiet(t)
+	w.checkWaits(t)
 }
 
-// A refusal that names no field, or none that we write, covers the whole patch.
+// A refusal that names no field, or none that we write, covers the whole patch if no dry run passes.
 func TestARefusalWithoutFields(t *testing.T) {
 	cases := []struct {
 		name string
@@ -138,27 +146,32 @@ func TestARefusalWithoutFields(t *testing.T) {
 			w := running(t, song("1", "1"), "")
 			w.admit = func(_, _ map[string]any) error { return c.err }
 			w.respec(song("2", "2"), "")
-			w.mustReconcile(t)
+			w.mustPass(t)
 			w.checkTouches(t, "Patch Song aria replace /spec/fixed replace /spec/free")
+			check.Equal(t, "dry runs", []string{"TryPatch Song aria replace /spec/fixed", "TryPatch Song aria replace /spec/free"}, w.callsOf("TryPatch"))
 			w.checkReason(t, application.ReconciledCondition, "Invalid")
-			w.checkQuiet(t)
+			w.checkWaits(t)
 			w.checkRefusedRestart(t, 1)
 		})
 	}
 }
 
-// A refused creation is not tried again until the spec changes.
+// A refused creation is tried again after a pause, and at once when the spec changes.
 func TestARefusedCreation(t *testing.T) {
 	w := newWorld(t, song("1", "1"), "")
 	w.admit = func(_, _ map[string]any) error { return refuse("spec", "fixed") }
-	w.mustReconcile(t)
+	w.mustPass(t)
 	w.checkTouches(t, "Create Song aria")
 	const message = "example.com/v1 Song demo/aria: Invalid: Song aria: spec.fixed: Invalid value" + unlessCorrected
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
 	w.checkCondition(t, application.StalledCondition, "Invalid", "example.com/v1 Song demo/aria")
-	w.checkQuiet(t)
+	w.checkWaits(t)
 	w.checkReconciled(t, application.StateFailed, "Invalid", message)
 	w.checkRefusedRestart(t, 1)
+	w.forget()
+	w.now = w.now.Add(10 * time.Second)
+	w.mustPass(t)
+	w.checkTouches(t, "Create Song aria")
 
 	w.admit = func(_, _ map[string]any) error { return nil }
 	w.respec(song("2", "2"), "")
@@ -217,7 +230,7 @@ func TestARefusedLearnedValue(t *testing.T) {
 				return immutable("spec", "ipFamilyPolicy")(before, after)
 			}
 			w.respec(service("ClusterIP", c.policy), observedService)
-			w.mustRest(t)
+			w.mustPass(t)
 			if tries := w.touches(); len(tries) > c.most {
 				t.Errorf("tries: %q", tries)
 			}
@@ -225,7 +238,8 @@ func TestARefusedLearnedValue(t *testing.T) {
 			want := map[string]any{"type": "ClusterIP", "ipFamilyPolicy": c.want, "ports": []any{map[string]any{"port": int64(80)}}}
 			check.Equal[any](t, "spec of the object", want, w.objects["Service web"]["spec"])
 			w.checkNothingLearned(t)
-			w.checkQuiet(t)
+			w.mustPass(t)
+			w.checkCalls(t, "Observe", "Start")
 			w.checkRefusedRestart(t, 1)
 		})
 	}
@@ -282,10 +296,10 @@ func TestAnElementThatIsRefusedAnyway(t *testing.T) {
 	w := running(t, fmt.Sprintf(service, "[{port: 80}]"), fmt.Sprintf(service, "[{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 4}]"))
 	w.admit = func(map[string]any, map[string]any) error { return refuse("spec", "ports") }
 	w.somebody(t, "somebody", "Service web", listOf(t, "[{port: 8080}]"), "spec", "ports")
-	w.mustReconcile(t)
+	w.mustPass(t)
 	w.checkTouches(t, "Patch Service web add /spec/ports/1", "Patch Service web remove /spec/ports/0 add /spec/ports/0")
 	w.checkReason(t, application.StalledCondition, "Invalid")
-	w.checkQuiet(t)
+	w.checkWaits(t)
 }
 
 func listOf(t *testing.T, text string) []any {

@@ -23,9 +23,11 @@ type decision struct {
 	marksOnly bool
 	// The patch repairs drift. It leaves unrepaired, for the reason of the verdict.
 	drift, unrepaired schema.Differences
-	patch             schema.Patch
-	culprit           blame.Culprit
-	verdict           status.Verdict
+	// removed are those of drift that remove a value that is not observed, see [exclusion].
+	removed schema.Differences
+	patch   schema.Patch
+	culprit blame.Culprit
+	verdict status.Verdict
 }
 
 // repair makes one object match the desired state. It decides on the whole live object, and again
@@ -39,6 +41,8 @@ type repair struct {
 	// displaces reports that elements that a list lacks replace unobserved elements. hasDisplaced
 	// reports that this was tried.
 	displaces, hasDisplaced bool
+	// ladder is what dry runs have shown after a refusal.
+	ladder ladder
 	// rounds counts the patches that were too small for the whole repair.
 	rounds int
 }
@@ -47,12 +51,20 @@ type repair struct {
 func (r *repair) decide(live map[string]any) decision {
 	d := decision{before: live}
 	differences := slices.Concat(r.forgotten(live), r.released(live), r.compare(live).Drift())
-	var refused string
-	d.drift, d.unrepaired, refused = r.object.memory.refused.Split(differences)
+	refusals := r.object.memory.refused
+	if refusals != nil {
+		refusals.Renew(r.object.circumstances(live), r.object.setting.now)
+	}
+	var refused pacing.Refusal
+	d.drift, d.unrepaired, refused = refusals.Split(differences)
 	if len(d.unrepaired) > 0 {
-		d.verdict = status.Verdict{Reason: status.Invalid, Message: refused, Fields: pathsOf(d.unrepaired)}
+		d.verdict = status.Verdict{Reason: refused.Reason, Message: refused.Message, Fields: pathsOf(d.unrepaired), Again: refusals.Until()}
 	}
 	if len(d.drift) > 0 {
+		if len(r.ladder.exclusions) > 0 && r.ladder.circumstances == r.object.circumstances(live) {
+			d.removed = r.ladder.removals(d.drift)
+		}
+		d.drift = slices.Concat(d.removed, d.drift) // no index moves
 		d.culprit = blame.Of(live, pathsOf(d.drift), r.object.setting.fieldManager)
 		r.spare(&d)
 	}
@@ -128,7 +140,7 @@ func (r *repair) spare(d *decision) {
 	if len(fields) > 0 {
 		d.verdict, d.verdict.Fields = spared, pathsOf(fields)
 	}
-	d.drift, d.unrepaired = marks, slices.Concat(d.unrepaired, fields)
+	d.drift, d.unrepaired, d.removed = marks, slices.Concat(d.unrepaired, fields), nil
 }
 
 func heldVerdict(until time.Time) status.Verdict {

@@ -22,6 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -611,6 +612,11 @@ func (s spaces) Create(ctx context.Context, ref manifest.Ref, object map[string]
 // Patch implements reconcile.Cluster.
 func (s spaces) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
 	return s.in(ref.Namespace).Patch(ctx, ref, live, repair)
+}
+
+// TryPatch implements reconcile.Cluster.
+func (s spaces) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	return s.in(ref.Namespace).TryPatch(ctx, ref, patch)
 }
 
 // Delete implements reconcile.Cluster.

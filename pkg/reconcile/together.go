@@ -96,3 +96,10 @@ func (y yielding) Patch(ctx context.Context, ref manifest.Ref, live map[string]a
 		return repair(live)
 	})
 }
+
+// TryPatch implements Cluster.
+func (y yielding) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	y.turn.Unlock()
+	defer y.turn.Lock()
+	return y.Cluster.TryPatch(ctx, ref, patch)
+}

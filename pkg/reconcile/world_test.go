@@ -83,6 +83,8 @@ type world struct {
 
 	calls   []string
 	reports []string
+	// redefinitions is how often a definition of a kind has changed.
+	redefinitions int
 	// looked counts the reads of an object before its deletion.
 	looked map[string]int
 	// The targets of the last call of Observe and of Start.
@@ -122,7 +124,7 @@ func (w *world) restart() {
 	}
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
-		Kinds: kinds{mapper()}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
+		Kinds: kinds{mapper(), &w.redefinitions}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome status.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
@@ -133,7 +135,14 @@ func (w *world) restart() {
 	}
 }
 
-type kinds struct{ meta.RESTMapper }
+type kinds struct {
+	meta.RESTMapper
+
+	redefinitions *int
+}
+
+// Redefinitions implements reconcile.Kinds.
+func (k kinds) Redefinitions(string) int { return *k.redefinitions }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
 	mapping, err := k.RESTMapping(id.GroupVersionKind().GroupKind(), id.GroupVersionKind().Version)
@@ -519,6 +528,19 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 		c.objects[name] = after
 	}
 	return runtime.DeepCopyJSON(after), nil
+}
+
+// TryPatch validates a patch as a dry run.
+func (c cluster) TryPatch(_ context.Context, ref manifest.Ref, patch schema.Patch) error {
+	name := label(ref.ID)
+	words := []string{"TryPatch", name}
+	for _, operation := range patch {
+		words = append(words, operation.Op, operation.Path)
+	}
+	if err := c.call(words...); err != nil {
+		return err
+	}
+	return c.admit(c.objects[name], perform(c.objects[name], slices.Concat(schema.Patch{}, patch)))
 }
 
 // run updates a Deployment's status as its controller does, at once.

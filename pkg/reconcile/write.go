@@ -10,6 +10,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
@@ -55,25 +56,29 @@ func (w writer) create(ctx context.Context, o *object, tries int) {
 		w.lookFor(ctx, o, pausedUntil)
 		return
 	}
+	if o.memory.refused != nil {
+		o.memory.refused.Renew(o.circumstances(nil), o.setting.now)
+	}
 	if refused, ok := o.memory.refused.OfWhole(o.plan.Revision); ok {
-		o.verdict = status.Verdict{Reason: status.Invalid, Message: refused}
+		o.verdict = status.Verdict{Reason: status.Invalid, Message: refused, Again: o.memory.refused.Until()}
 		return
 	}
 	if o.rest() {
 		return
 	}
-	live, err := w.target.Create(ctx, o.plan.Ref, o.plan.Body())
+	live, err := w.createAny(ctx, o)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		// It was created before a crash, or lost its label. repair checks that it is ours.
 		w.repair(ctx, o, nil, tries)
 	case apierrors.IsInvalid(err):
 		o.fail(err)
-		o.memory.refused.AddWhole(o.plan.Revision, o.verdict.Message)
+		o.memory.refused = o.memory.refused.AddWhole(o.plan.Revision, o.verdict.Message, o.circumstances(nil), o.setting.now)
+		o.verdict.Again = o.memory.refused.Until()
 	case err != nil:
 		o.failWrite(err)
 	default:
-		o.memory.failures = pacing.Failures{}
+		o.memory.failures, o.memory.refused = pacing.Failures{}, nil
 		if o.wasDeleted() {
 			o.memory.fights.Record(fight, o.setting.now)
 		}
@@ -122,8 +127,8 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 		switch {
 		case apierrors.IsNotFound(err): // deleted in the meantime
 			w.create(ctx, o, tries-1)
-		case apierrors.IsInvalid(err):
-			again, live, tries = true, d.before, w.answers.recordRefusal(r, d, err, tries)
+		case apierror.IsRefusal(err):
+			again, live, tries = true, d.before, w.climb(ctx, r, d, err, tries)
 		case err != nil:
 			w.answers.recordFailure(o, d, err)
 		case d.marksOnly:
@@ -180,3 +185,45 @@ func (w writer) claimAdoption(ctx context.Context, o *object, d decision) error 
 	*app = claimed
 	return nil
 }
+
+// createAny creates an object. If the API server refuses a learned value, it is forgotten, and then
+// all learned values are: the manifest does not ask for them.
+func (w writer) createAny(ctx context.Context, o *object) (live map[string]any, err error) {
+	live, err = w.target.Create(ctx, o.plan.Ref, o.plan.Body())
+	for _, forget := range []func(*plan.Object, []string) (bool, error){forgetNamed, forgetLearned} {
+		if !apierrors.IsInvalid(err) {
+			return live, err
+		}
+		candidate := o.plan
+		forgot, failed := forget(&candidate, apierror.Fields(err))
+		if failed != nil {
+			return nil, failed
+		}
+		if !forgot {
+			continue
+		}
+		created, other := w.target.Create(ctx, candidate.Ref, candidate.Body())
+		if other == nil {
+			o.plan = candidate
+			return created, nil
+		}
+		if !apierrors.IsInvalid(other) {
+			return nil, other
+		}
+	}
+	return nil, err
+}
+
+// forgetNamed forgets the learned values at the fields that the API server names.
+func forgetNamed(o *plan.Object, fields []string) (some bool, err error) {
+	for _, field := range fields {
+		forgot, err := o.ForgetRefused(o.Desired(), apierror.Names(field))
+		if err != nil {
+			return false, err
+		}
+		some = some || forgot
+	}
+	return some, nil
+}
+
+func forgetLearned(o *plan.Object, _ []string) (bool, error) { return o.ForgetLearned() }

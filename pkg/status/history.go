@@ -20,8 +20,10 @@ import (
 type Drift struct {
 	Object      manifest.ID
 	Differences schema.Differences
-	Culprit     blame.Culprit
-	Seen        time.Time
+	// Removed are the fields of differences that are not observed, see [Outcome].
+	Removed []schema.Path
+	Culprit blame.Culprit
+	Seen    time.Time
 	// Repaired is the action that repaired it, empty if it was not repaired.
 	Repaired Action
 	// Took is the time from Seen to the repair.
@@ -46,9 +48,10 @@ func (d Drift) Entry() application.Drift {
 	details := d.Differences.Details()
 	for _, difference := range details[:min(len(details), maxFields)] {
 		entry.Fields = append(entry.Fields, application.DriftedField{
-			Path: apierror.Cut(difference.Path.String()),
-			Want: publishable(d.Object.Kind, difference.Path, difference.Want),
-			Have: publishable(d.Object.Kind, difference.Path, difference.Have),
+			Path:    apierror.Cut(difference.Path.String()),
+			Want:    publishable(d.Object.Kind, difference.Path, difference.Want),
+			Have:    publishable(d.Object.Kind, difference.Path, difference.Have),
+			Removed: slices.ContainsFunc(d.Removed, func(path schema.Path) bool { return slices.Equal(path, difference.Path) }),
 		})
 	}
 	return entry

@@ -78,6 +78,9 @@ type Outcome struct {
 	UID types.UID
 	// Paths are the fields that were patched, or that differ.
 	Paths []schema.Path
+	// Removed are those of Paths that are not observed. Their values were removed, because the API server
+	// does not accept a desired value beside them.
+	Removed []schema.Path
 	// Culprit changed them, for Reverted and Detected.
 	Culprit blame.Culprit
 	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed. For FoughtAbout it names the
@@ -109,6 +112,9 @@ func (o Outcome) String() string {
 		fmt.Fprintf(&b, ": %s", o.Reason)
 	case o.Reason != "":
 		fmt.Fprintf(&b, "; left unchanged: %s", o.Reason)
+	}
+	if len(o.Removed) > 0 {
+		fmt.Fprintf(&b, "; removed %s, which cannot stand beside a desired value", join(o.Removed, ", "))
 	}
 	if o.Took > 0 {
 		fmt.Fprintf(&b, ", in %s", o.Took.Round(time.Millisecond))

@@ -33,12 +33,12 @@ const (
 type Retry int
 
 // Backoff means that the queue tries again. Slowly means once a minute, because a person or another
-// controller must act, and no event reports that. Never means that only another spec or another
-// object changes the result.
+// controller must act, and no event reports that. Rarely means after growing pauses, and at once if
+// the object, the definition of its kind, or the Application changes.
 const (
 	Backoff Retry = iota
 	Slowly
-	Never
+	Rarely
 )
 
 // Reason is an entry of the table of reasons.
@@ -88,7 +88,7 @@ func Reasons() []Reason {
 			Remedy:  "annotate the Application with " + application.AdoptAnnotation + "=true to adopt it, or choose another name",
 		},
 		{
-			Name: Invalid, Conditions: []string{drifted, stalled}, Retry: Never, CarriedOut: true,
+			Name: Invalid, Conditions: []string{drifted, stalled}, Retry: Rarely, CarriedOut: true,
 			Meaning: "the API server refuses values of the object", Remedy: "correct it in the Application",
 		},
 		{

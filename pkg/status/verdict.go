@@ -36,21 +36,26 @@ func Failed(reason string, err error) Verdict {
 }
 
 // Explain returns the text of an error, with the API server's explanations of fields that are not private,
-// and the remedy of the reason.
+// and the remedy.
 func Explain(reason string, err error) string {
+	return Advise(err, Remedy(reason, err))
+}
+
+// Advise is [Explain] with another remedy.
+func Advise(err error, remedy string) string {
 	text := apierror.Describe(err, isShown)
-	if remedy := remedyFor(reason, err); remedy != "" {
+	if remedy != "" {
 		text += ": " + remedy
 	}
 	return apierror.Cut(text)
 }
 
-// remedyFor returns the user's way out of an error with a reason: that of its cause, if it is known, or that of the
+// Remedy returns the user's way out of an error with a reason: that of its cause, if it is known, or that of the
 // reason.
-func remedyFor(reason string, err error) string {
+func Remedy(reason string, err error) string {
 	switch {
-	case reason == Invalid && apierror.IsUnchangeable(err):
-		return "delete the object, and the agent creates it again as the Application says"
+	case reason == Invalid && apierror.IsImmutable(err):
+		return "undo the change in the Application, or delete the object: the agent creates it again"
 	case reason == Forbidden && apierror.IsQuota(err):
 		return "raise the quota, or request less: no permission helps"
 	case reason == Forbidden && apierrors.IsForbidden(err) && !apierror.IsMissingRight(err):

@@ -49,7 +49,7 @@ func TestRemediesFitTheCause(t *testing.T) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "web", field.ErrorList{cause})
 	}
 	const (
-		anew  = ": delete the object, and the agent creates it again as the Application says"
+		anew  = ": undo the change in the Application, or delete the object: the agent creates it again"
 		grant = ": grant the permission to the agent or to the Application's service account"
 		other = ": change the object, or what refuses it: no permission helps"
 	)

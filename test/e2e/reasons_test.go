@@ -34,7 +34,7 @@ func checkMessage(t *testing.T, namespace, reason string, parts ...string) {
 
 // What may not change is refused with the API server's reason, and with the remedy that helps. It then does.
 func TestWhatMayNotChangeSaysSo(t *testing.T) {
-	const anew = "delete the object, and the agent creates it again"
+	const anew = "delete the object: the agent creates it again"
 	for _, c := range []struct{ why, manifest, former, next, reason, resource string }{
 		{"an immutable ConfigMap", "{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed}, immutable: true, data: {a: hunter2-1}}", "hunter2-1", "hunter2-2",
 			"data: Forbidden: field is immutable when `immutable` is set", "configmap"},

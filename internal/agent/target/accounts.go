@@ -157,6 +157,14 @@ func (w *writer) Patch(ctx context.Context, ref manifest.Ref, live map[string]an
 	})
 }
 
+// TryPatch implements reconcile.Cluster.
+func (w *writer) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
+	if err := w.look(ctx); err != nil {
+		return err
+	}
+	return w.writes.TryPatch(ctx, ref, patch)
+}
+
 // Delete implements reconcile.Cluster.
 func (w *writer) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (map[string]any, error) {
 	return w.writes.Delete(ctx, ref, func(live map[string]any) error {

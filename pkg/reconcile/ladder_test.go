@@ -1,0 +1,430 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// lacks returns an error of a Deployment at the field.
+func lacks(at string) error {
+	return apierrors.NewInvalid(gvr.GroupKind{Group: "apps", Kind: "Deployment"}, "db", field.ErrorList{
+		{Type: field.ErrorTypeForbidden, Field: at, Detail: "may not be specified"},
+	})
+}
+
+// excludes is the validation of an API server that does not accept both fields, and names one. A
+// value that is not empty counts as set, but for those of a type.
+func excludes(path, other string, names string) func(before, after map[string]any) error {
+	return func(_, after map[string]any) error {
+		is := func(path string) bool {
+			path, want, hasWant := strings.Cut(path, "=")
+			value := schema.ValueAt(after, schema.PathOf(path))
+			return value != nil && (!hasWant || value == want)
+		}
+		if is(path) && is(other) {
+			return lacks(names)
+		}
+		return nil
+	}
+}
+
+func both(rules ...func(before, after map[string]any) error) func(before, after map[string]any) error {
+	return func(before, after map[string]any) error {
+		for _, rule := range rules {
+			if err := rule(before, after); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+const database = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec:
+  strategy: {type: Recreate}
+  template:
+    spec:
+      containers:
+      - name: db
+        image: postgres:16
+        env:
+        - {name: PLAIN, value: a}
+        - {name: KEPT, valueFrom: {secretKeyRef: {name: s, key: k}}}
+        livenessProbe: {httpGet: {path: /, port: 80}}
+        lifecycle: {preStop: {exec: {command: [sleep, "3"]}}}
+      volumes:
+      - {name: conf, configMap: {name: c}}
+`
+
+const container = "spec.template.spec.containers[0]"
+
+// put sets a field of an object as another client, or removes it.
+func put(t *testing.T, live map[string]any, path string, value any) {
+	t.Helper()
+	steps := schema.PathOf(path)
+	last := steps[len(steps)-1]
+	parent, ok := schema.ValueAt(live, steps[:len(steps)-1]).(map[string]any)
+	if !ok {
+		t.Fatalf("there is nothing around %s", path)
+	}
+	if parent[last.Field] = value; value == nil {
+		delete(parent, last.Field)
+	}
+}
+
+// A value that nobody observes goes if the API server accepts the desired one only without it, and
+// the same drift of another field is repaired in the same patch.
+func TestAValueThatExcludesADesiredOneGoes(t *testing.T) {
+	image := container + ".image"
+	cases := []struct {
+		name    string
+		drift   map[string]any
+		admit   func(before, after map[string]any) error
+		removed string
+	}{
+		{"a strategy", map[string]any{"spec.strategy.type": "RollingUpdate", "spec.strategy.rollingUpdate": map[string]any{"maxSurge": int64(1)}},
+			excludes("spec.strategy.type=Recreate", "spec.strategy.rollingUpdate", "spec.strategy.rollingUpdate"), "spec.strategy.rollingUpdate"},
+		{"a source of a volume", map[string]any{"spec.template.spec.volumes[0].configMap": nil, "spec.template.spec.volumes[0].emptyDir": map[string]any{"medium": "Memory"}},
+			excludes("spec.template.spec.volumes[0].configMap", "spec.template.spec.volumes[0].emptyDir", "spec.template.spec.volumes[0].configMap"),
+			"spec.template.spec.volumes[0].emptyDir"},
+		{"a source of a variable", map[string]any{container + ".env[0].value": nil, container + ".env[0].valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "spec.nodeName"}}},
+			excludes(container+".env[0].value", container+".env[0].valueFrom", container+".env[0].valueFrom"), container + ".env[0].valueFrom"},
+		{"a value of a variable", map[string]any{container + ".env[1].valueFrom": nil, container + ".env[1].value": "plain"},
+			excludes(container+".env[1].value", container+".env[1].valueFrom", container+".env[1].valueFrom"), container + ".env[1].value"},
+		{"a probe", map[string]any{container + ".livenessProbe.httpGet": nil, container + ".livenessProbe.exec": map[string]any{"command": []any{"true"}}},
+			excludes(container+".livenessProbe.httpGet", container+".livenessProbe.exec", container+".livenessProbe.httpGet"), container + ".livenessProbe.exec"},
+		{"a hook", map[string]any{container + ".lifecycle.preStop.exec": nil, container + ".lifecycle.preStop.httpGet": map[string]any{"port": int64(80)}},
+			excludes(container+".lifecycle.preStop.httpGet", container+".lifecycle.preStop.exec", container+".lifecycle.preStop.httpGet"), container + ".lifecycle.preStop.httpGet"},
+	}
+	for _, c := range cases {
+		for _, names := range []string{"named", "unnamed"} {
+			if names == "unnamed" && c.name == "a strategy" {
+				continue // the agent does not know which types exclude it
+			}
+			t.Run(c.name+" "+names, func(t *testing.T) {
+				w := running(t, database, "")
+				want := w.objects["Deployment db"]["spec"]
+				want = (&unstructured.Unstructured{Object: map[string]any{"spec": want}}).DeepCopy().Object["spec"]
+				w.admit = c.admit
+				if names == "unnamed" {
+					w.admit = func(before, after map[string]any) error {
+						if c.admit(before, after) != nil {
+							return lacks("")
+						}
+						return nil
+					}
+				}
+				w.change(t, "Deployment db", func(live *unstructured.Unstructured) {
+					for path, value := range c.drift {
+						put(t, live.Object, path, value)
+					}
+					put(t, live.Object, image, "evil")
+					put(t, live.Object, "spec.paused", true) // nobody observes it
+				})
+				w.mustReconcile(t)
+				check.Equal(t, "patches", 2, len(w.touches()))
+				put(t, map[string]any{"spec": want}, "spec.paused", true)
+				check.Equal(t, "spec of the object", want, w.objects["Deployment db"]["spec"])
+				w.checkReady(t, application.StateRunning, "Ready", ready)
+				told := "; removed " + c.removed + ", which cannot stand beside a desired value"
+				if len(w.reports) != 1 || !strings.Contains(w.reports[0], told) {
+					t.Errorf("reported: %q, want %q", w.reports, told)
+				}
+				fields := w.app(t).Status.Drifts[0].Fields
+				if !slices.ContainsFunc(fields, func(f application.DriftedField) bool { return f.Removed && f.Path == c.removed }) {
+					t.Errorf("the history has %v", fields)
+				}
+				if tries := len(w.callsOf("TryPatch")); tries > 16 {
+					t.Errorf("%d dry runs", tries)
+				}
+				w.checkQuiet(t)
+			})
+		}
+	}
+}
+
+// The edit of a spec succeeds like a repair.
+func TestANewSpecThatExcludesAValue(t *testing.T) {
+	w := newWorld(t, strings.NewReplacer("  strategy: {type: Recreate}\n", "", "postgres:16", "postgres:15").Replace(database), "")
+	w.answer = writes(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(1)}}, "spec", "strategy")
+	w.mustReconcile(t)
+	w.answer = func(map[string]any) {}
+	w.admit = excludes("spec.strategy.type=Recreate", "spec.strategy.rollingUpdate", "spec.strategy.rollingUpdate")
+	w.respec(database, "")
+	w.mustRest(t)
+	check.Equal[any](t, "strategy", map[string]any{"type": "Recreate"}, schema.ValueAt(w.objects["Deployment db"], schema.PathOf("spec.strategy")))
+	check.Equal[any](t, "image", "postgres:16", schema.ValueAt(w.objects["Deployment db"], schema.PathOf(container+".image")))
+	check.Equal(t, "reports", []string{"Configured apps/v1 Deployment demo/db: spec.strategy.rollingUpdate, spec.strategy.type, " +
+		"spec.template.spec.containers[0].image; removed spec.strategy.rollingUpdate, which cannot stand beside a desired value"}, w.reports)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+	w.checkQuiet(t)
+}
+
+// No other value that is not observed ever goes, whatever an API server says of it.
+func TestNoOtherValueGoes(t *testing.T) {
+	// The rival sets three fields that nobody observes.
+	drift := map[string]any{
+		"spec.strategy.rollingUpdate": map[string]any{"maxSurge": int64(1)}, "spec.paused": true, "metadata.finalizers": []any{"example.org/a"},
+		container + ".image": "evil", "spec.strategy.type": "RollingUpdate",
+	}
+	cases := []struct {
+		name  string
+		admit func(before, after map[string]any) error
+		image string
+	}{
+		{"one that is invalid with or without the repair", func(_, _ map[string]any) error { return lacks("spec.strategy.rollingUpdate") }, "evil"},
+		{"one that is somewhere else", excludes("spec.strategy.type=Recreate", "spec.paused", "spec.paused"), "postgres:16"},
+		{"one in the metadata", excludes("spec.strategy.type=Recreate", "metadata.finalizers", "metadata.finalizers"), "postgres:16"},
+		{"one that does not help", func(_, after map[string]any) error {
+			if schema.ValueAt(after, schema.PathOf("spec.strategy.type")) == "Recreate" {
+				return lacks("spec.strategy.rollingUpdate")
+			}
+			return nil
+		}, "postgres:16"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, database, "")
+			w.admit = c.admit
+			w.change(t, "Deployment db", func(live *unstructured.Unstructured) {
+				for path, value := range drift {
+					put(t, live.Object, path, value)
+				}
+			})
+			w.mustPass(t)
+			live := w.objects["Deployment db"]
+			for _, path := range []string{"spec.strategy.rollingUpdate", "spec.paused", "metadata.finalizers"} {
+				if schema.ValueAt(live, schema.PathOf(path)) == nil {
+					t.Errorf("%s is gone", path)
+				}
+			}
+			check.Equal[any](t, "image", c.image, schema.ValueAt(live, schema.PathOf(container+".image")))
+			w.checkReason(t, application.StalledCondition, "Invalid")
+			w.checkWaits(t)
+		})
+	}
+}
+
+// The status names the field that is in the way, and who has set it.
+func TestAnObstacleIsTold(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	w.admit = func(_, after map[string]any) error {
+		if schema.ValueAt(after, schema.PathOf("spec.free")) == "1" && schema.ValueAt(after, schema.PathOf("status2.lock")) != nil {
+			return apierrors.NewInvalid(gvr.GroupKind{Group: "example.com", Kind: "Song"}, "aria", field.ErrorList{
+				field.Forbidden(field.NewPath("status2", "lock"), "no change while it is set"),
+			})
+		}
+		return nil
+	}
+	w.change(t, "Song aria", func(live *unstructured.Unstructured) { put(t, live.Object, "spec.free", "theirs") })
+	w.somebody(t, "locksmith", "Song aria", "on", "status2", "lock")
+	w.mustPass(t)
+	w.checkCondition(t, application.ReconciledCondition, "Invalid", "example.com/v1 Song demo/aria: spec.free: Invalid: Song aria: status2.lock: Forbidden: "+
+		"status2.lock of the object is in the way, which the Application does not observe and locksmith has set: remove it there, or observe it")
+
+	// As soon as it is gone, the field is repaired.
+	w.change(t, "Song aria", func(live *unstructured.Unstructured) { delete(live.Object, "status2") })
+	w.mustRest(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/free")
+	w.checkReady(t, application.StateRunning, "Ready", ready)
+}
+
+// A refused field is tried again whenever something changes that may be the cause, and after pauses
+// that grow up to five minutes.
+func TestARefusedFieldIsTriedAgain(t *testing.T) {
+	causes := map[string]func(t *testing.T, w *world){
+		"the object": func(t *testing.T, w *world) {
+			w.change(t, "Song aria", func(live *unstructured.Unstructured) { put(t, live.Object, "spec.other", "x") })
+		},
+		"an annotation of the Application": func(_ *testing.T, w *world) { w.annotate("note", "again") },
+		"the definition of the kind":       func(_ *testing.T, w *world) { w.redefinitions++ },
+		"the time":                         func(_ *testing.T, w *world) { w.now = w.now.Add(10 * time.Second) },
+	}
+	for name, change := range causes {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, song("1", "1"), "")
+			w.admit = immutable("spec", "fixed")
+			w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+			w.mustPass(t)
+			w.checkWaits(t)
+			change(t, w)
+			w.mustPass(t)
+			w.checkTouches(t, "Patch Song aria replace /spec/fixed")
+			w.checkWaits(t)
+			w.admit = func(_, _ map[string]any) error { return nil }
+			w.now = w.now.Add(time.Minute)
+			w.mustRest(t)
+			w.checkTouches(t, "Patch Song aria replace /spec/fixed")
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+		})
+	}
+	t.Run("a status that changes is no cause", func(t *testing.T) {
+		w := running(t, song("1", "1"), "")
+		w.admit = immutable("spec", "fixed")
+		w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+		w.mustPass(t)
+		w.change(t, "Song aria", func(live *unstructured.Unstructured) { live.Object["status"] = map[string]any{"heard": int64(1)} })
+		w.checkWaits(t)
+	})
+	t.Run("for ever, at most every five minutes, and that is no fight", func(t *testing.T) {
+		w := running(t, song("1", "1"), "")
+		w.admit = immutable("spec", "fixed")
+		w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+		tries := 0
+		for begin := w.now; w.now.Sub(begin) < 2*time.Hour; {
+			wait := w.mustPass(t)
+			if wait <= 0 || wait > 10*time.Minute {
+				t.Fatalf("the next pass is after %s", wait)
+			}
+			tries += len(w.touches())
+			w.now = w.now.Add(wait)
+			w.checkReason(t, application.ContendedCondition, "NoCompetingWriter")
+		}
+		if tries < 24 || tries > 35 {
+			t.Errorf("%d tries in two hours", tries)
+		}
+	})
+}
+
+// What admission refuses shields no other field either. A missing right refuses the whole patch.
+func TestARefusalByAdmission(t *testing.T) {
+	denied := func(message string) error {
+		err := apierrors.NewForbidden(gvr.GroupResource{Group: "example.com", Resource: "songs"}, "aria", errors.New("x"))
+		err.ErrStatus.Message = message
+		return err
+	}
+	for _, c := range []struct {
+		name, message string
+		reason, free  string
+	}{
+		{"a webhook", `admission webhook "a.example.org" denied the request: ` + secret, "Forbidden", "1"},
+		{"a policy", `songs.example.com "aria" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, "Forbidden", "1"},
+		{"a quota", `songs.example.com "aria" is forbidden: exceeded quota: q, requested: songs=1`, "Forbidden", "1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := running(t, song("1", "1"), "")
+			w.admit = func(_, after map[string]any) error {
+				if schema.ValueAt(after, schema.PathOf("spec.fixed")) == "1" {
+					return denied(c.message)
+				}
+				return nil
+			}
+			w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+			w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
+			w.mustPass(t)
+			check.Equal[any](t, "free", c.free, schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.free")))
+			w.checkReason(t, application.ReconciledCondition, c.reason)
+			if text := w.app(t).Status.Objects[0].Message; strings.Contains(text, secret) || strings.Contains(text, "grant the permission") {
+				t.Errorf("the status says %q", text)
+			}
+			w.checkWaits(t)
+		})
+	}
+	t.Run("a missing right", func(t *testing.T) {
+		w := running(t, song("1", "1"), "")
+		w.admit = func(_, _ map[string]any) error {
+			return denied(`songs.example.com "aria" is forbidden: User "x" cannot patch resource "songs"`)
+		}
+		w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
+		w.mustFail(t)
+		check.Equal(t, "dry runs", 0, len(w.callsOf("TryPatch")))
+	})
+}
+
+// Whatever an API server refuses, one repair makes at most sixteen dry runs, and repairs what it can.
+func TestManyDifferences(t *testing.T) {
+	var fields, drifted []string
+	for i := range 40 {
+		fields, drifted = append(fields, fmt.Sprintf("f%02d: a", i)), append(drifted, fmt.Sprintf("f%02d: theirs", i))
+	}
+	text := "{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {" + strings.Join(fields, ", ") + "}}"
+	w := running(t, text, "")
+	w.admit = func(_, after map[string]any) error {
+		for _, bad := range []string{"spec.f07", "spec.f31"} {
+			if schema.ValueAt(after, schema.PathOf(bad)) == "a" {
+				return refuse("spec", "elsewhere")
+			}
+		}
+		return nil
+	}
+	w.change(t, "Song aria", func(live *unstructured.Unstructured) {
+		values, err := manifest.Decode([]byte("{" + strings.Join(drifted, ", ") + "}"))
+		check.Must(t, err)
+		live.Object["spec"] = values[0]
+	})
+	w.mustPass(t)
+	if tries := len(w.callsOf("TryPatch")); tries > 16 {
+		t.Errorf("%d dry runs", tries)
+	}
+	repaired := 0
+	for _, value := range w.objects["Song aria"]["spec"].(map[string]any) {
+		if value == "a" {
+			repaired++
+		}
+	}
+	if repaired < 30 {
+		t.Errorf("%d of 38 fields were repaired", repaired)
+	}
+}
+
+// An API server that cannot make dry runs, as with some webhooks, costs only the repair of what it
+// does not name.
+func TestWithoutDryRuns(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	w.admit = func(_, _ map[string]any) error { return refuse() }
+	w.failures["TryPatch Song aria replace /spec/fixed"] = apierrors.NewBadRequest("admission webhook \"a\" does not support dry run")
+	w.respec(song("2", "2"), "")
+	w.mustPass(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/fixed replace /spec/free")
+	w.checkReason(t, application.StalledCondition, "Invalid")
+	w.checkWaits(t)
+}
+
+// A learned value that the API server refuses at the creation is forgotten, whether it names the
+// value or not: the manifest does not ask for it.
+func TestALearnedValueThatIsTaken(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprint("named ", named), func(t *testing.T) {
+			w := newWorld(t, service("NodePort", "SingleStack"), observedService)
+			w.answer = writes([]any{map[string]any{"port": int64(80), "nodePort": int64(31000)}}, "spec", "ports")
+			w.mustReconcile(t)
+			w.vanish("Service web")
+			w.answer = writes([]any{map[string]any{"port": int64(80), "nodePort": int64(31001)}}, "spec", "ports")
+			w.admit = func(_, after map[string]any) error {
+				if schema.ValueAt(after, schema.PathOf("spec.ports[0].nodePort")) != int64(31000) {
+					return nil
+				}
+				path := field.NewPath("spec", "elsewhere")
+				if named {
+					path = field.NewPath("spec", "ports").Index(0).Child("nodePort")
+				}
+				return apierrors.NewInvalid(gvr.GroupKind{Kind: "Service"}, "web", field.ErrorList{field.Invalid(path, 31000, "provided port is already allocated")})
+			}
+			w.mustRest(t)
+			w.checkTouches(t, "Create Service web", "Create Service web")
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			w.answer = func(map[string]any) {}
+			w.checkQuiet(t)
+			w.somebody(t, "somebody", "Service web", listOf(t, "[{port: 80, nodePort: 31002}]"), "spec", "ports")
+			w.mustRest(t) // the new value was learned
+			w.checkTouches(t, "Patch Service web replace /spec/ports/0/nodePort")
+		})
+	}
+}

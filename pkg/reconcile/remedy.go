@@ -1,0 +1,53 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/blame"
+	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/pkg/status"
+)
+
+// remedyFor returns the way out of a refusal.
+func (r *repair) remedyFor(live map[string]any, refusal error) string {
+	if apierrors.IsForbidden(refusal) {
+		return status.Remedy(status.Forbidden, refusal)
+	}
+	if apierror.IsImmutable(refusal) {
+		return status.Remedy(status.Invalid, refusal)
+	}
+	if field, culprit, ok := r.obstacle(live, apierror.Fields(refusal)); ok {
+		return fmt.Sprintf("%s of the object is in the way, which the Application does not observe%s: remove it there, or observe it", field, setBy(culprit))
+	}
+	return status.Remedy(status.Invalid, refusal)
+}
+
+func setBy(culprit blame.Culprit) string {
+	if !culprit.Known() {
+		return ""
+	}
+	return " and " + culprit.Name() + " has set"
+}
+
+// obstacle returns the first field among those that an API server names which is a value of the
+// object, is not observed, and contains nothing that is. culprit is who has set it.
+func (r *repair) obstacle(live map[string]any, fields []string) (field string, culprit blame.Culprit, ok bool) {
+	o := r.object
+	values := o.plan.Marked.Values(o.plan.MarkedDesired(), live)
+	for _, field := range fields {
+		path := schema.PathOf(field)
+		isObserved := slices.ContainsFunc(values, func(value schema.Value) bool {
+			observed := value.Path.String()
+			return value.Path != nil && (pacing.IsWithin(observed, field) || pacing.IsWithin(field, observed))
+		})
+		if !isObserved && len(path) > 0 && schema.ValueAt(live, path) != nil {
+			return field, blame.Of(live, []schema.Path{path}, o.setting.fieldManager), true
+		}
+	}
+	return "", blame.Culprit{}, false
+}

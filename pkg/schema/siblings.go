@@ -1,0 +1,79 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Siblings returns the paths of the live values that stand beside the value at a path, in the same
+// object, and are neither observed nor desired. path leads to a field of the live object.
+func (s Schema) Siblings(desired, live map[string]any, path Path) []Path {
+	if len(path) == 0 || path[len(path)-1].Index != notAnIndex {
+		return nil
+	}
+	around := path[:len(path)-1]
+	fields, ok := ValueAt(live, around).(map[string]any)
+	place, known := s.placeOf(desired, live, around)
+	observed, isObject := nodeAt(s.root, place).(object)
+	if !ok || !known || !isObject {
+		return nil // an object that is observed as a whole has no such fields
+	}
+	wanted, _ := ValueAt(desired, place).(map[string]any)
+	var siblings []Path
+	for _, name := range sortedNames(fields) {
+		step := Step{Field: name, Index: notAnIndex}
+		if fields[name] != nil && wanted[name] == nil && child(observed, step) == nil {
+			siblings = append(siblings, around.below(step))
+		}
+	}
+	return siblings
+}
+
+// placeOf returns the path in the desired object for a path in the live one. They differ in lists
+// that are aligned by key.
+func (s Schema) placeOf(desired, live map[string]any, path Path) (place Path, known bool) {
+	element := len(path)
+	for element > 0 && path[element-1].Index == notAnIndex {
+		element--
+	}
+	if element == 0 {
+		return path, true
+	}
+	for _, value := range s.Values(desired, live) {
+		if startsWith(value.Path, path[:element]) {
+			return slices.Concat(value.Place[:element], path[element:]), true
+		}
+	}
+	return nil, false
+}
+
+func startsWith(path, beginning Path) bool {
+	return len(path) >= len(beginning) && slices.Equal(path[:len(beginning)], beginning)
+}
+
+// PathOf returns the path for a field as an API server names it: "spec.ports[0].port",
+// "data[a.b]". It returns nil for another text.
+func PathOf(field string) Path {
+	var path Path
+	for field != "" {
+		name, rest := field, ""
+		switch end := strings.IndexAny(field, ".["); {
+		case field[0] == '[':
+			closing := strings.IndexByte(field, ']')
+			if closing < 0 {
+				return nil
+			}
+			name, rest = field[1:closing], strings.TrimPrefix(field[closing+1:], ".")
+			if index, err := strconv.ParseUint(name, 10, indexBits); err == nil {
+				path, field = append(path, Step{Index: int(index)}), rest
+				continue
+			}
+			name = strings.Trim(name, `"`)
+		case end >= 0:
+			name, rest = field[:end], strings.TrimPrefix(field[end:], ".")
+		}
+		path, field = append(path, Step{Field: name, Index: notAnIndex}), rest
+	}
+	return path
+}

@@ -1,0 +1,62 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
+)
+
+// Siblings are the live values beside a place that nobody observes and the manifest does not have,
+// also in an element that stands elsewhere, and in an object that the live one lacks.
+func TestSiblings(t *testing.T) {
+	desired := complete(decode(t, `
+spec:
+  kind: opera
+  parts:
+  - {k: b, source: {file: {path: x}}, whole: 1}
+  - {k: c}
+  hook: {exec: [sleep]}`))
+	observed := defaultOf(t, desired).Align(keyed("k"))
+	live := complete(decode(t, `
+spec:
+  kind: play
+  acts: 3
+  none: null
+  parts:
+  - {k: z, source: {memory: {}}}
+  - {k: b, whole: 2, source: {memory: {}, url: u}}
+  hook: {call: {port: 80}}`))
+	for _, c := range []struct {
+		path string
+		want []string
+	}{
+		{"spec.kind", []string{"spec.acts"}},
+		{"spec.parts[1].source.file", []string{"spec.parts[1].source.memory", "spec.parts[1].source.url"}},
+		{"spec.parts[1].k", nil},           // the manifest has whole
+		{"spec.parts[0].source.file", nil}, // no desired element
+		{"spec.hook.exec", []string{"spec.hook.call"}},
+		{"spec.parts[1]", nil},
+		{"spec.nothing.here", nil},
+	} {
+		var got []string
+		for _, path := range observed.Siblings(desired, live, schema.PathOf(c.path)) {
+			got = append(got, path.String())
+		}
+		check.Equal(t, "beside "+c.path, c.want, got)
+	}
+}
+
+// PathOf reads what Path.String and an API server write.
+func TestPathOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec.ports[0].nodePort":                      "spec.ports[0].nodePort",
+		`metadata.labels["app.kubernetes.io/name"]`:   `metadata.labels["app.kubernetes.io/name"]`,
+		"metadata.annotations[example.org/a].x[1][2]": `metadata.annotations["example.org/a"].x[1][2]`,
+		"spec": "spec",
+		"":     "",
+		"a[b":  "",
+	} {
+		check.Equal(t, text, want, schema.PathOf(text).String())
+	}
+}
