@@ -155,7 +155,7 @@ func TestARefusedManifestRunsWhenTheFormerJobIsGone(t *testing.T) {
 		return nil
 	}
 	w.respec(strings.Replace(jobWithTTL, "a: 1}", "a: 2}", 1), "")
-	w.settle(t)
+	w.mustPass(t)
 	w.remove("Job load")
 	w.forget()
 	w.settle(t)

@@ -89,7 +89,7 @@ func put(t *testing.T, live map[string]any, path string, value any) {
 	}
 }
 
-// A value that nobody observes goes if the API server accepts the desired one only without it, and
+// A value that is not observed goes if the API server accepts the desired one only without it, and
 // the same drift of another field is repaired in the same patch.
 func TestAValueThatExcludesADesiredOneGoes(t *testing.T) {
 	image := container + ".image"
@@ -179,7 +179,7 @@ func TestANewSpecThatExcludesAValue(t *testing.T) {
 
 // No other value that is not observed ever goes, whatever an API server says of it.
 func TestNoOtherValueGoes(t *testing.T) {
-	// The rival sets three fields that nobody observes.
+	// The rival sets three fields that are not observed.
 	drift := map[string]any{
 		"spec.strategy.rollingUpdate": map[string]any{"maxSurge": int64(1)}, "spec.paused": true, "metadata.finalizers": []any{"example.org/a"},
 		container + ".image": "evil", "spec.strategy.type": "RollingUpdate",

@@ -13,13 +13,16 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
+// recreate is the remedy for a field that cannot change.
+const recreate = "undo the change in the Application, or delete the object: the agent creates it again"
+
 // remedyFor returns the way out of a refusal.
 func (r *repair) remedyFor(live map[string]any, refusal error) string {
 	if apierrors.IsForbidden(refusal) {
 		return status.Remedy(status.Forbidden, refusal)
 	}
 	if apierror.IsImmutable(refusal) {
-		return status.Remedy(status.Invalid, refusal)
+		return recreate
 	}
 	if field, culprit, ok := r.obstacle(live, apierror.Fields(refusal)); ok {
 		return fmt.Sprintf("%s of the object is in the way, which the Application does not observe%s: remove it there, or observe it", field, setBy(culprit))

@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// Siblings are the live values beside a place that nobody observes and the manifest does not have,
+// Siblings are the live values beside a place that are not observed and not in the manifest,
 // also in an element that stands elsewhere, and in an object that the live one lacks.
 func TestSiblings(t *testing.T) {
 	desired := complete(decode(t, `

@@ -54,8 +54,6 @@ func Advise(err error, remedy string) string {
 // reason.
 func Remedy(reason string, err error) string {
 	switch {
-	case reason == Invalid && apierror.IsImmutable(err):
-		return "undo the change in the Application, or delete the object: the agent creates it again"
 	case reason == Forbidden && apierror.IsQuota(err):
 		return "raise the quota, or request less: no permission helps"
 	case reason == Forbidden && apierrors.IsForbidden(err) && !apierror.IsMissingRight(err):

@@ -49,9 +49,9 @@ func TestRemediesFitTheCause(t *testing.T) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "web", field.ErrorList{cause})
 	}
 	const (
-		anew  = ": undo the change in the Application, or delete the object: the agent creates it again"
-		grant = ": grant the permission to the agent or to the Application's service account"
-		other = ": change the object, or what refuses it: no permission helps"
+		corrected = ": correct it in the Application"
+		grant     = ": grant the permission to the agent or to the Application's service account"
+		other     = ": change the object, or what refuses it: no permission helps"
 	)
 	for _, c := range []struct {
 		reason string
@@ -59,11 +59,11 @@ func TestRemediesFitTheCause(t *testing.T) {
 		want   string
 	}{
 		{status.Invalid, invalid("ConfigMap", field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")),
-			"Invalid: ConfigMap web: data: Forbidden: field is immutable when `immutable` is set" + anew},
+			"Invalid: ConfigMap web: data: Forbidden: field is immutable when `immutable` is set" + corrected},
 		{status.Invalid, invalid("Job", field.Invalid(field.NewPath("spec", "template"), map[string]string{"env": "hunter2"}, "field is immutable")),
-			"Invalid: Job web: spec.template: Invalid value: field is immutable" + anew},
+			"Invalid: Job web: spec.template: Invalid value: field is immutable" + corrected},
 		{status.Invalid, invalid("RoleBinding", field.Invalid(field.NewPath("roleRef"), map[string]string{"name": "b"}, "cannot change roleRef")),
-			"Invalid: RoleBinding web: roleRef: Invalid value: cannot change roleRef" + anew},
+			"Invalid: RoleBinding web: roleRef: Invalid value: cannot change roleRef" + corrected},
 		{status.Invalid, invalid("Service", field.Invalid(field.NewPath("spec", "ports"), 0, "must be between 1 and 65535")),
 			"Invalid: Service web: spec.ports: Invalid value: must be between 1 and 65535: correct it in the Application"},
 		{status.Forbidden, forbidden("exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"),

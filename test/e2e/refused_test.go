@@ -210,8 +210,8 @@ immutable: true
 data: {size: %q}`, team, size)
 }
 
-// One refused field shields no other: what the API server accepts is as desired, also where a value that nobody
-// observes has to go first, and the status says what it refuses.
+// One refused field shields no other: what the API server accepts is as desired, also where a value that is
+// not observed has to go first, and the status says what it refuses.
 func TestOneRefusedFieldShieldsNoOther(t *testing.T) {
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A learned port that is taken meanwhile is forgotten: nobody asked for it.
+// A learned port that is taken meanwhile is forgotten: the manifest does not ask for it.
 func TestALearnedPortThatIsTakenIsForgotten(t *testing.T) {
 	namespace, other := newNamespace(t), hub.NewNamespace(t, "e2e")
 	createApplication(t, namespace, "nginx", `{apiVersion: v1, kind: Service, metadata: {name: entry}, spec: {type: NodePort, selector: {app: x}, ports: [{port: 80}]}}`, `
