@@ -213,6 +213,7 @@ data: {size: %q}`, team, size)
 // One refused field shields no other: what the API server accepts is as desired, also where a value that is
 // not observed has to go first, and the status says what it refuses.
 func TestOneRefusedFieldShieldsNoOther(t *testing.T) {
+	kit.Long(t, "many objects, of which each waits for a pause")
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
 			namespace := newNamespace(t)
