@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test test-programs verify mutation compat fuzz faults lint cluster build images install.yaml chart reference e2e release bench
+.PHONY: pictures demo test test-programs verify mutation compat fuzz oracle faults lint cluster build images install.yaml chart reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -67,6 +67,11 @@ e2e: cluster
 compat: export KRAKE_TEST_KUBERNETES = $(or $(KUBERNETES),$(error set KUBERNETES, such as make compat KUBERNETES=1.33))
 compat: cluster
 	go test -short -timeout 40m -count=1 ./test/e2e ./test/admission ./test/policies
+
+# Random changes of objects of many kinds, repaired, and compared with what an apply would do: hours with
+# DRIFTS=100000. INSTALLS is a folder with manifests of public installations.
+oracle: cluster
+	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) go test -timeout 0 -count=1 -v ./test/oracle
 
 # test/faults with larger samples: those of make verify, this many times.
 ROUNDS ?= 20

@@ -210,23 +210,26 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 	text := strings.Trim(fmt.Sprintf("%s: %s %s", answer.Reason, details.Kind, details.Name), ": ")
 	causes := []string{webhook.FindString(answer.Message)}
 	for _, cause := range append(details.Causes, denials(answer)...) {
-		said := problem(cause.Type)
-		isExplained := isAboutField(cause.Type) && isOfKubernetes(answer)
-		switch {
-		case unchangeable(answer, cause) != "":
-			said += ": " + unchangeable(answer, cause)
-		case isDenial(cause) && !strings.HasPrefix(cause.Message, ofPolicies):
-			said = explanation(cause)
-		case (isExplained || isDenial(cause)) && isShown(details.Kind, cause):
-			said = explanation(cause)
-		}
-		causes = append(causes, strings.TrimPrefix(cause.Field+": "+said, ": "))
+		causes = append(causes, strings.TrimPrefix(cause.Field+": "+describeCause(answer, cause, isShown), ": "))
 	}
 	if apierrors.IsBadRequest(err) && len(details.Causes) == 0 {
 		causes = append(causes, undecoded(answer))
 	}
 	causes = slices.DeleteFunc(causes, func(said string) bool { return said == "" })
 	return strings.Trim(text+": "+strings.Join(causes, ", "), ": ")
+}
+
+func describeCause(answer metav1.Status, cause metav1.StatusCause, isShown func(kind string, cause metav1.StatusCause) bool) string {
+	isExplained := isAboutField(cause.Type) && isOfKubernetes(answer)
+	switch {
+	case unchangeable(answer, cause) != "":
+		return problem(cause.Type) + ": " + unchangeable(answer, cause)
+	case isDenial(cause) && !strings.HasPrefix(cause.Message, ofPolicies):
+		return explanation(cause)
+	case (isExplained || isDenial(cause)) && isShown(answer.Details.Kind, cause):
+		return explanation(cause)
+	}
+	return problem(cause.Type)
 }
 
 // webhook matches the name of the webhook that denies a request, or does not answer. The rest of its text may

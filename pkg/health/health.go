@@ -64,13 +64,8 @@ func Of(live map[string]any) Health {
 // correct makes status and state agree where one of them knows better.
 func (h *Health) correct(kind string, live map[string]any) {
 	switch {
-	case h.Status == StatusTerminating && h.End != "": // by its TTL
-		ended := Ended(h.End)
-		h.Status, h.Message = ended.Status, ended.Message
 	case h.Status == StatusTerminating:
-		if finalizers := finalizersOf(live); finalizers != "" {
-			h.Message = "its deletion waits for its finalizers " + finalizers
-		}
+		h.correctDeletion(live)
 	case h.Status == StatusUnknown:
 	case kind == "Job.batch" && at[bool](live, "spec", "suspend") && h.State == StateRunning:
 		h.Status, h.Message = StatusCurrent, "Job is suspended"
@@ -84,6 +79,16 @@ func (h *Health) correct(kind string, live map[string]any) {
 	}
 	if kind != "Pod" || h.Status == StatusTerminating { // the containers of a Pod say more
 		h.State = worse(h.State, h.Status.state())
+	}
+}
+
+// correctDeletion corrects the health of an object that is being deleted.
+func (h *Health) correctDeletion(live map[string]any) {
+	if h.End != "" { // by its TTL
+		ended := Ended(h.End)
+		h.Status, h.Message = ended.Status, ended.Message
+	} else if finalizers := finalizersOf(live); finalizers != "" {
+		h.Message = "its deletion waits for its finalizers " + finalizers
 	}
 }
 

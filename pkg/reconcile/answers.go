@@ -89,11 +89,7 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 			return false
 		}
 	}
-	if len(d.unrepaired) == 0 {
-		o.memory.refused = nil
-	} else if o.memory.refused != nil {
-		o.memory.refused.Follow(o.circumstances(after))
-	}
+	o.followRefusals(d, after)
 	o.verdict = d.verdict
 	if d.verdict.Reason != "" && len(d.unrepaired) > 0 {
 		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.setting.fieldManager)
@@ -113,6 +109,15 @@ func (a answers) recordPatch(r *repair, d decision, after map[string]any, mayAga
 	a.take(o, after)
 	return mayAgain && len(d.patch) > 0 && d.verdict.Reason == "" &&
 		slices.ContainsFunc(remaining, func(difference schema.Difference) bool { return !plan.IsAmong(d.drift, difference.Path) })
+}
+
+// followRefusals forgets refusals if all is repaired, and else notes what the object is now.
+func (o *object) followRefusals(d decision, after map[string]any) {
+	if len(d.unrepaired) == 0 {
+		o.memory.refused = nil
+	} else if o.memory.refused != nil {
+		o.memory.refused.Follow(o.circumstances(after))
+	}
 }
 
 // reportPatch reports the repair of a drift, or a change for a new spec.

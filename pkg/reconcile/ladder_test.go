@@ -42,17 +42,6 @@ func excludes(path, other string, names string) func(before, after map[string]an
 	}
 }
 
-func both(rules ...func(before, after map[string]any) error) func(before, after map[string]any) error {
-	return func(before, after map[string]any) error {
-		for _, rule := range rules {
-			if err := rule(before, after); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 const database = `
 apiVersion: apps/v1
 kind: Deployment

@@ -110,24 +110,26 @@ func (c *comparison) value(want, have any) {
 func (c *comparison) object(n object, want, have any) {
 	wanted, wantOK := want.(map[string]any)
 	fields, haveOK := have.(map[string]any)
+	isMissed := n.closed && wantOK && have == nil && !n.mayBeAbsent()
 	switch {
 	case want != nil && !wantOK, want == nil && have != nil && !haveOK:
 		c.value(want, have)
 		return
-	case have != nil && !haveOK:
+	case have != nil && !haveOK, isMissed:
 		c.add(Changed, restrict(n, want, creation), have)
 		return
 	}
-	if n.closed && wantOK && !haveOK && !n.mayBeAbsent() {
-		c.add(Changed, restrict(n, want, creation), nil)
-		return
-	}
-	before, outermost := len(c.found), have == nil && !c.absent && !c.places
+	c.fields(n, wanted, fields, have == nil)
+}
+
+// fields compares the fields of an object.
+func (c *comparison) fields(n object, wanted, fields map[string]any, isAbsent bool) {
+	before, outermost := len(c.found), isAbsent && !c.absent && !c.places
 	c.absent = c.absent || outermost
 	for _, f := range n.fields {
 		c.step(Step{Field: f.name, Index: notAnIndex}, f.node, wanted[f.name], fields[f.name])
 	}
-	if n.closed && wantOK {
+	if n.closed && wanted != nil {
 		c.foreign(n, fields)
 	}
 	if !outermost {
@@ -138,7 +140,7 @@ func (c *comparison) object(n object, want, have any) {
 	// value is known, the children remain as differences that no patch can remove.
 	if slices.ContainsFunc(c.found[before:], Difference.mendable) {
 		c.found = c.found[:before]
-		c.add(Changed, restrict(n, want, creation), nil)
+		c.add(Changed, restrict(n, wanted, creation), nil)
 	}
 }
 

@@ -94,7 +94,7 @@ func (n list) spare(wanted, elements []any, p pairing) (spare []int, twins int) 
 		case assigned[i]:
 		case len(known) > 0 && known[digest(element)] > 0:
 			known[digest(element)]--
-		case n.isTwin(element, wanted, p):
+		case n.isTwin(element, wanted):
 			spare = append(spare, i)
 		default:
 			others = append(others, i)
@@ -103,8 +103,8 @@ func (n list) spare(wanted, elements []any, p pairing) (spare []int, twins int) 
 	return append(spare, others...), len(spare)
 }
 
-// isTwin reports whether an element has the key of a desired one that has another partner.
-func (n list) isTwin(element any, wanted []any, p pairing) bool {
+// isTwin reports whether an element has the key of a desired one, which has another partner.
+func (n list) isTwin(element any, wanted []any) bool {
 	if !n.byKey(wanted) || !n.keys.known(element) {
 		return false
 	}

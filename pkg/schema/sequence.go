@@ -13,7 +13,7 @@ type matcher struct {
 }
 
 func (m *matcher) match(place, element int) {
-	m.partners[place], m.taken[element] = int32(element), true
+	m.partners[place], m.taken[element] = int32(element), true //nolint:gosec // no list is that long
 }
 
 func (m *matcher) matches(place, element int) bool {

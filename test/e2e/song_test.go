@@ -4,12 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-var (
-	songs   = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "songs"}
-	artists = schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "artists"}
 )
 
 // musicKinds defines the kinds of the example in Krake's documentation of the Application Observer, and the agent's

@@ -73,7 +73,7 @@ func TestRepairsEndWhereApplyWould(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
 	o := &oracle{
-		plane: plane, random: rand.New(rand.NewPCG(uint64(seed), 0)),
+		plane: plane, random: rand.New(rand.NewPCG(uint64(max(seed, 0)), 0)),
 		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(plane.RESTConfig()))),
 	}
 	namespace := plane.NewNamespace(t, "oracle")
