@@ -83,7 +83,9 @@ func findingsOf(p *pass) status.Findings {
 	for _, o := range p.objects {
 		var rewritten []schema.Path
 		for _, form := range o.plan.Forms {
-			rewritten = append(rewritten, form.Path)
+			if !form.IsDefault() {
+				rewritten = append(rewritten, form.Path)
+			}
 		}
 		found.AddObject(o.plan.ID, o.health(), rewritten, o.fights())
 	}

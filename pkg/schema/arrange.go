@@ -13,7 +13,7 @@ func (n list) isMoved(p pairing, wanted []any) bool {
 	}
 	last := absent
 	for _, place := range n.ranked(len(wanted)) {
-		if partner := p.partner(place); partner != absent && n.observes(place) {
+		if partner := p.partner(place); partner != absent && n.isInOrder(place) {
 			if partner < last {
 				return true
 			}
@@ -23,9 +23,10 @@ func (n list) isMoved(p pairing, wanted []any) bool {
 	return false
 }
 
-// observes reports whether something is observed of the element at a place.
-func (n list) observes(place int) bool {
-	if place >= len(n.items) {
+// isInOrder reports whether the order of the element at a place counts: something of it is observed,
+// and the manifest has it, so that it was not learned.
+func (n list) isInOrder(place int) bool {
+	if place >= len(n.items) || n.given > 0 && place >= n.given {
 		return false
 	}
 	element, ok := n.items[place].(object)
@@ -112,7 +113,7 @@ const inserted = -2
 func (a *arrangement) moves() []Move {
 	var places []int
 	for _, place := range a.order {
-		if a.p.partner(place) != absent && a.n.observes(place) {
+		if a.p.partner(place) != absent && a.n.isInOrder(place) {
 			places = append(places, place)
 		}
 	}

@@ -37,11 +37,13 @@ func (f *Form) UnmarshalJSON(text []byte) error {
 // IsAddition reports whether the server stores the desired value, and only adds something, or keeps
 // its elements in another order.
 func (f Form) IsAddition() bool {
-	_, isDigest := f.Want.(string)
 	_, isList := f.Have.([]any)
 	_, isLength := f.Want.(int64)
-	return isLength && isList || isDigest && f.Have != nil && len(f.Path) > 0 && isSum(f.Have)
+	return isLength && isList || f.IsDefault()
 }
+
+// IsDefault reports whether the server only adds a field to a closed object.
+func (f Form) IsDefault() bool { return isSum(f.Want) && isSum(f.Have) }
 
 // sumPrefix begins a digest.
 const sumPrefix = "sha256:"
