@@ -242,7 +242,7 @@ var decoding = regexp.MustCompile(`: json: (cannot unmarshal [a-z]+)(?: [\w.+-]+
 
 // undecoded returns the explanation of a bad request without causes, or where the user reads it.
 func undecoded(answer metav1.Status) string {
-	if found := decoding.FindStringSubmatch(answer.Message); found != nil && !strings.HasPrefix(answer.Message, "admission webhook ") {
+	if found := decoding.FindStringSubmatch(answer.Message); found != nil && !strings.HasPrefix(answer.Message, ofWebhooks) {
 		return found[1] + found[2] + found[3]
 	}
 	return "the API server's text may repeat values: kubectl apply --dry-run=server shows it"

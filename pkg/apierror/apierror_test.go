@@ -177,17 +177,17 @@ func TestIsRefusal(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"invalid":                     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
-		"a quota":                     {apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q")), true},
-		"Pod Security":                {apierrors.NewForbidden(web, "web", errors.New(`violates PodSecurity "baseline:latest"`)), true},
-		"a webhook":                   {webhook(metav1.StatusReasonForbidden, 403, "denied the request: no"), true},
-		"a webhook without a reason":  {webhook("", 400, "denied the request: no"), true},
-		"a webhook without dry runs":  {webhook(metav1.StatusReasonBadRequest, 400, "does not support dry run"), false},
-		"a missing right":             {apierrors.NewForbidden(web, "web", errors.New(`User "x" cannot patch`)), false},
-		"a conflict":                  {apierrors.NewConflict(web, "web", errors.New("changed")), false},
-		"no answer of an API server":  {errors.New("boom"), false},
-		"a request that nobody reads": {apierrors.NewBadRequest("no"), false},
-		"no error":                    {nil, false},
+		"invalid":                    {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
+		"a quota":                    {apierrors.NewForbidden(web, "web", errors.New("exceeded quota: q")), true},
+		"Pod Security":               {apierrors.NewForbidden(web, "web", errors.New(`violates PodSecurity "baseline:latest"`)), true},
+		"a webhook":                  {webhook(metav1.StatusReasonForbidden, 403, "denied the request: no"), true},
+		"a webhook without a reason": {webhook("", 400, "denied the request: no"), true},
+		"a webhook without dry runs": {webhook(metav1.StatusReasonBadRequest, 400, "does not support dry run"), false},
+		"a missing right":            {apierrors.NewForbidden(web, "web", errors.New(`User "x" cannot patch`)), false},
+		"a conflict":                 {apierrors.NewConflict(web, "web", errors.New("changed")), false},
+		"no answer of an API server": {errors.New("boom"), false},
+		"a bad request":              {apierrors.NewBadRequest("no"), false},
+		"no error":                   {nil, false},
 	} {
 		check.Equal(t, why, c.want, IsRefusal(c.err))
 	}

@@ -125,7 +125,7 @@ func TestAValueThatExcludesADesiredOneGoes(t *testing.T) {
 						put(t, live.Object, path, value)
 					}
 					put(t, live.Object, image, "evil")
-					put(t, live.Object, "spec.paused", true) // nobody observes it
+					put(t, live.Object, "spec.paused", true) // it is not observed
 				})
 				w.mustReconcile(t)
 				check.Equal(t, "patches", 2, len(w.touches()))

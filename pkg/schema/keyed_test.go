@@ -72,7 +72,7 @@ func TestAlign(t *testing.T) {
 			"spec.parts[0].ports[1].beats spec.parts[0].ports",
 		},
 		{
-			"in what nobody knows, the element is found that matches",
+			"in an unknown type, the element is found that matches",
 			`spec: {nobody knows: {parts: [{beats: null}, ` + control + `]}}`,
 			`spec: {nobody knows: {parts: [{name: a, beats: 1}]}}`,
 			`spec: {nobody knows: {parts: [{name: x, beats: 9}, {name: a, beats: 1}]}}`,

@@ -20,8 +20,7 @@ func (s Schema) WithoutServerOwned() (Schema, []string) {
 // IsServerOwned reports whether a path leads to such a field, or into one.
 func IsServerOwned(path Path) bool {
 	return slices.ContainsFunc(serverOwned(), func(names []string) bool {
-		owned := fieldPath(names)
-		return len(path) >= len(owned) && slices.Equal(path[:len(owned)], owned)
+		return startsWith(path, fieldPath(names))
 	})
 }
 

@@ -1,5 +1,7 @@
 package schema
 
+import "slices"
+
 // mostPairs bounds the pairs of elements that are compared to align one list. In a longer list, the
 // elements between those that match at both ends are aligned by place.
 const mostPairs = 1 << 14
@@ -53,7 +55,7 @@ func (n list) pairByValue(p pairing, wanted, elements []any) pairing {
 	if (place-front)*(element-front) <= mostPairs {
 		m.matchCommon(front, place, element)
 	}
-	fixed := append([]int32(nil), m.partners...)
+	fixed := slices.Clone(m.partners)
 	m.matchMoved()
 	if n.alignment == inOrder {
 		m.matchByPlace(fixed)
