@@ -127,7 +127,17 @@ func (c *comparison) noteReleased(app *application.Application, e plan.Expected,
 	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return
 	}
-	for _, d := range e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live) {
-		c.note("%s: it left the Application, and would be removed: %s", d.Path, c.Shown(d.Path, d.Have))
+	fields, elements := e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live)
+	note := func(path schema.Path, value any) {
+		c.note("%s: it left the Application, and would be removed: %s", path, c.Shown(path, value))
+	}
+	for _, d := range fields {
+		note(d.Path, d.Have)
+	}
+	for _, d := range elements {
+		for _, index := range d.Cut {
+			path := lens.Below(d.Path, "", index)
+			note(path, schema.ValueAt(live, path))
+		}
 	}
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/semaphore"
@@ -10,8 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// actPhase deletes, creates and patches the objects of the delta (step 5). A failure for one object
-// does not delay the others. Their results are recorded even if some objects failed.
+// actPhase creates, patches and deletes the objects of the delta (step 5). A failure for one object
+// does not delay the others, except that nothing is deleted before each missing object exists. The results
+// are recorded even if some objects failed.
 type actPhase struct {
 	hub     hub
 	kinds   Kinds
@@ -21,12 +23,6 @@ type actPhase struct {
 }
 
 func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
-	if p.setting.enforces {
-		r := remover{p.app, p.target, a.kinds, a.report, a.hub.now}
-		p.leaving, p.failure = r.removeAll(ctx, p.delta.unwanted)
-	} else {
-		p.leaving = untouched(p.delta.unwanted)
-	}
 	reports := reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
 	all := together{slots: a.slots}
@@ -48,7 +44,24 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 			o.memory.proved = o.observed.UID // its marks are observed
 		}
 	}
+	p.leaving, p.failure = a.prune(ctx, p)
 	return goOn(), nil
+}
+
+// prune deletes the objects that left the spec. A new object may replace one of them, so they stay as long as one could
+// not be created.
+func (a actPhase) prune(ctx context.Context, p *pass) (leaving []leavingObject, err error) {
+	if !p.setting.enforces {
+		return untouched(p.delta.unwanted), nil
+	}
+	absent := slices.IndexFunc(p.delta.missing, func(o *object) bool { return !o.exists() })
+	if absent < 0 {
+		return remover{p.app, p.target, a.kinds, a.report, a.hub.now}.removeAll(ctx, p.delta.unwanted)
+	}
+	if first := p.delta.missing[absent]; len(p.delta.unwanted) > 0 && first.verdict.Reason != "" {
+		first.verdict.Message += fmt.Sprintf("; until it exists, nothing that left the manifest is deleted (%d objects)", len(p.delta.unwanted))
+	}
+	return untouched(p.delta.unwanted), nil
 }
 
 // ofFirstKind returns the objects at the beginning that have one kind. They may be created at the

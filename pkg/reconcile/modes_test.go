@@ -53,7 +53,7 @@ func TestObserve(t *testing.T) {
 			"Drifted", "apps/v1 Deployment demo/web: the object is missing", []string{"Create Deployment web"}},
 		{"a resource has left", func(_ *testing.T, w *world) {
 			w.respec(`{apiVersion: v1, kind: Service, metadata: {name: web}}`, "")
-		}, "Drifted", "v1 Service demo/web: the object is missing", []string{"Delete ConfigMap config", "Create Service web"}},
+		}, "Drifted", "v1 Service demo/web: the object is missing", []string{"Create Service web", "Delete ConfigMap config"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

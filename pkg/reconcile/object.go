@@ -67,9 +67,12 @@ func (o *object) target() observer.Target {
 	return observer.Target{Ref: o.plan.Ref, Schema: o.plan.Schema, Marked: o.plan.Marked, Desired: o.plan.Packed(), Revision: o.plan.Revision}
 }
 
+// exists reports whether the object exists, as far as it was observed or written.
+func (o *object) exists() bool { return o.observed.Exists() || len(o.observed.Projection) > 0 }
+
 // summary is the observed [Summary] of the object, the zero value if it does not exist.
 func (o *object) summary() Summary {
-	if !o.observed.Exists() && len(o.observed.Projection) == 0 {
+	if !o.exists() {
 		return Summary{}
 	}
 	return o.lastSummary()

@@ -50,7 +50,8 @@ type repair struct {
 // decide returns the decision on the live object, with the patch.
 func (r *repair) decide(live map[string]any) decision {
 	d := decision{before: live}
-	differences := slices.Concat(r.forgotten(live), r.released(live), r.compare(live).Drift())
+	fields, elements := r.released(live)
+	differences := slices.Concat(r.forgotten(live), fields, r.compare(live, elements).Drift())
 	refusals := r.object.memory.refused
 	if refusals != nil {
 		refusals.Renew(r.object.circumstances(live), r.object.setting.now)
@@ -86,22 +87,22 @@ func (r *repair) decideMarks(live map[string]any) decision {
 	return d
 }
 
-func (r *repair) compare(live map[string]any) schema.Differences {
+func (r *repair) compare(live map[string]any, released schema.Differences) schema.Differences {
 	if r.displaces {
-		return r.object.plan.Marked.Displace(r.object.plan.MarkedDesired(), live)
+		return r.object.plan.Marked.Displace(r.object.plan.MarkedDesired(), live, released...)
 	}
-	return r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), live)
+	return r.object.plan.Marked.Compare(r.object.plan.MarkedDesired(), live, released...)
 }
 
-// released returns the fields that have left manifest and schema, and still have our values.
-func (r *repair) released(live map[string]any) schema.Differences {
+// released returns the fields and the list elements that have left manifest and schema, and still have our values.
+func (r *repair) released(live map[string]any) (fields, elements schema.Differences) {
 	o := r.object
 	if !o.setting.isNewSpec && o.former.Reason == "" {
-		return nil
+		return nil, nil
 	}
 	former := o.formerEntry()
 	if former == nil {
-		return nil
+		return nil, nil
 	}
 	return o.plan.Schema.Released(o.plan.Desired(), former, o.learnedEntry(), live)
 }

@@ -66,8 +66,9 @@ func useAll(s schema.Schema, desired, live object) {
 	s.Patch(desired, live).Guard("1")
 	s.WithoutServerOwned()
 	s.Keep(live, s.Forms(desired, live))
-	s.Released(desired, s.Project(known, live), s.Learned(known, desired), live).Patch()
-	s.Released(nil, live, desired, known).Patch()
+	_, elements := s.Released(desired, s.Project(known, live), s.Learned(known, desired), live)
+	s.Compare(desired, live, elements...).Patch()
+	s.Released(nil, live, desired, known)
 	s.Forget(known, desired, live, "spec", "list", "v")
 }
 

@@ -5,9 +5,10 @@ import "slices"
 // Compare returns the differences between the observed fields of a live object and the desired ones
 // (Krake documentation, Application controller, step 4). Without a difference it allocates nothing, with two exceptions. One is a
 // long list that is aligned by key and out of order. The other is a value in another form
-// ([Schema.ByValue]). The result shares values with the arguments.
-func (s Schema) Compare(desired, live map[string]any) Differences {
-	var c comparison
+// ([Schema.ByValue]). The result shares values with the arguments. released are the elements of [Schema.Released]
+// for the same objects, which are surplus.
+func (s Schema) Compare(desired, live map[string]any, released ...Difference) Differences {
+	c := comparison{released: released}
 	return c.compare(s.root, desired, live)
 }
 
@@ -23,8 +24,8 @@ func (s Schema) CompareProjection(desired, projection map[string]any) Difference
 // Examples are the second port of a Service without port names, or two ports with the same name.
 // Each missing element replaces an undesired element: the one with most fields in common, because a
 // client may have changed its key. The difference is TooShort and has a Cut.
-func (s Schema) Displace(desired, live map[string]any) Differences {
-	c := comparison{displaces: true}
+func (s Schema) Displace(desired, live map[string]any, released ...Difference) Differences {
+	c := comparison{displaces: true, released: released}
 	return c.compare(s.root, desired, live)
 }
 
@@ -41,6 +42,9 @@ type comparison struct {
 	displaces bool
 	// absent reports that an object around this place is absent, and will be created as a whole.
 	absent bool
+	// released are lists with elements to remove. at is the path of this place, if there are any.
+	released Differences
+	at       Path
 }
 
 func (c *comparison) compare(root object, desired, have map[string]any) Differences {
@@ -61,6 +65,10 @@ func (c *comparison) add(kind Kind, want, have any) {
 // step walks into a field or an element.
 func (c *comparison) step(step Step, n node, want, have any) {
 	before := len(c.found)
+	if len(c.released) > 0 {
+		c.at = append(c.at, step)
+		defer func() { c.at = c.at[:len(c.at)-1] }()
+	}
 	c.node(n, want, have)
 	for i := before; i < len(c.found); i++ {
 		c.found[i].Path = append(c.found[i].Path, step)
@@ -177,6 +185,7 @@ func (c *comparison) list(n list, want, have any) {
 	} else {
 		pairs = n.pair(wanted, elements, &room)
 	}
+	pairs.released = c.releasedHere()
 	size := n.measure(wanted, elements, length, pairs)
 	for place := range min(len(n.items), size.places) {
 		if partner := pairs.partner(place); partner != absent {
@@ -191,6 +200,16 @@ func (c *comparison) list(n list, want, have any) {
 		c.add(TooShort, pairs.missing(wanted, length), have)
 	}
 	c.cut(n, size, pairs, wanted, elements, have)
+}
+
+// releasedHere returns the elements of the list at this place that have left the spec.
+func (c *comparison) releasedHere() []int {
+	for _, difference := range c.released {
+		if slices.Equal(difference.Path, c.at) {
+			return difference.Cut
+		}
+	}
+	return nil
 }
 
 // arrangement finds what a list has to gain and to lose, and what has to move. That is one

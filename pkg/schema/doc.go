@@ -29,7 +29,7 @@
 //	S.Retain(new, old)      a new D with the observed values that only the old one knows
 //	S.Learned(D, M)         the values of D beyond the manifest M; Retain(M, Learned(D, M)) restores D
 //	S.ObservedPart(D)       the observed fields of D
-//	S.Released(D, P, E, L)  the values to remove: P and E are the former projection and learned values
+//	S.Released(D, P, E, L)  the fields and elements to remove: P and E are the former projection and learned values
 //	S.Values(D, L)          each observed value, with its paths in D and in L
 //	S.Forget(D, M, L, f)    D without learned values at the field f, which the server now refuses
 //

@@ -162,10 +162,12 @@ metadata: {name: top50}
 spec: {title: Kilestbo}
 `)
 	present, _ := schema.Default(desired)
-	printJSON(present.Released(desired, former, nil, live).Patch())
+	fields, _ := present.Released(desired, former, nil, live)
+	printJSON(fields.Patch())
 
 	changed := resource(`{spec: {title: Kilestbo, length: 5, voices: [alto, bass, tenor]}}`)
-	fmt.Println(len(present.Released(desired, former, nil, changed)), "fields")
+	fields, _ = present.Released(desired, former, nil, changed)
+	fmt.Println(len(fields), "fields")
 	// Output:
 	// [{"op":"remove","path":"/spec/length"},{"op":"remove","path":"/spec/voices"}]
 	// 0 fields

@@ -17,7 +17,8 @@ func (s Schema) Forget(desired, manifest, live map[string]any, field ...string) 
 	}
 	forgotten, _ = forget(s.root, desired, manifest, field).(map[string]any)
 	s.root, _ = blind(s.root, field).(object)
-	return forgotten, s.Released(forgotten, desired, nil, live)
+	removals, _ = s.Released(forgotten, desired, nil, live)
+	return forgotten, removals
 }
 
 // forget returns the desired value. At the field, only the manifest's values remain.

@@ -17,7 +17,7 @@ type size struct {
 func (n list) measure(wanted, elements []any, length int, p pairing) size {
 	accepted := n.forms.hasLength(len(wanted), length)
 	switch {
-	case accepted && p.identified && !n.byKey(wanted):
+	case accepted && p.identified && !n.byKey(wanted) && p.released == nil:
 		return size{places: p.places}
 	case p.identified:
 		return n.measureIdentified(wanted, elements, length, accepted, p)
@@ -41,9 +41,9 @@ func (n list) measureIdentified(wanted, elements []any, length int, accepted boo
 		required = min(required, n.given)
 	}
 	found, taken := p.count(len(wanted))
-	s, twins := size{places: p.places}, 0
+	s, unwanted := size{places: p.places}, 0
 	if n.alignment != literal && p.projected == nil && length > found+taken {
-		s.spare, twins = n.spare(wanted, elements, p)
+		s.spare, unwanted = n.spare(wanted, elements, p)
 		length = found + taken + len(s.spare)
 	}
 	strangers := length - found - taken
@@ -51,12 +51,12 @@ func (n list) measureIdentified(wanted, elements []any, length int, accepted boo
 	if s.short {
 		length += len(wanted) - found
 	}
-	s.long = n.exceeds(length) && (s.short || !accepted) || twins > 0
+	s.long = n.exceeds(length) && (s.short || !accepted) || unwanted > 0
 	if s.long && wanted != nil {
 		if n.exceeds(length) {
 			s.surplus = max(0, length-n.rest(wanted))
 		}
-		s.surplus = max(s.surplus, twins)
+		s.surplus = max(s.surplus, unwanted)
 		s.places = len(wanted) + taken - max(0, s.surplus-strangers)
 	}
 	return s
@@ -79,8 +79,9 @@ func (n list) missesObserved(places int, p pairing) bool {
 }
 
 // spare returns the elements that have no place and that were not accepted, in the order in which
-// they may go. The first ones are the twins, which have the key of a desired element.
-func (n list) spare(wanted, elements []any, p pairing) (spare []int, twins int) {
+// they may go. The first ones always go: twins, which have the key of a desired element, and those that have
+// left the spec.
+func (n list) spare(wanted, elements []any, p pairing) (spare []int, unwanted int) {
 	assigned := make([]bool, len(elements))
 	for place := range p.places {
 		if partner := p.partner(place); partner != absent {
@@ -92,6 +93,8 @@ func (n list) spare(wanted, elements []any, p pairing) (spare []int, twins int) 
 	for i, element := range slices.Backward(elements) {
 		switch {
 		case assigned[i]:
+		case slices.Contains(p.released, i):
+			spare = append(spare, i)
 		case len(known) > 0 && known[digest(element)] > 0:
 			known[digest(element)]--
 		case n.isTwin(element, wanted):

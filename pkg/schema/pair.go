@@ -15,6 +15,8 @@ type pairing struct {
 	identified bool
 	// projected are the elements of such a projection. A null stands for an absent element.
 	projected []any
+	// released are the elements that have left the spec.
+	released []int
 }
 
 // partner returns the index of the element of a place, or absent.

@@ -21,19 +21,28 @@ import (
 // sets, and our marks stay too.
 //
 // An object or a list goes as a whole only if the live one has nothing else. A list must still have
-// exactly the former elements, all of them observed. No single element is removed, because the
-// list's length decides on that. Released finds elements by key if the schema knows it, and by
-// index if not. In a list that the schema does not observe, it finds unchanged elements by index.
+// exactly the former elements, all of them observed. Released finds elements by key if the schema
+// knows it, and by index if not. In a list that the schema does not observe, it finds unchanged
+// elements by index.
 //
-// The patch of the result precedes that of [Schema.Compare] for the same live object. It removes
+// The patch of fields precedes that of [Schema.Compare] for the same live object. It removes
 // fields of elements, and so moves no index.
-func (s Schema) Released(desired, former, learned, live map[string]any) Differences {
+//
+// In an observed list with keys, or in a set, the same holds for an element whose key, or whose value, has left the
+// spec: elements has the lists in which there are some, with the elements as their Cut. Compare takes them, because a
+// list is patched as a whole. In a list without keys, the length alone decides.
+func (s Schema) Released(desired, former, learned, live map[string]any) (fields, elements Differences) {
 	var r releasing
 	r.fields(sight{guarded(s).root, desired, former, learned, live})
 	for _, difference := range r.found {
 		slices.Reverse(difference.Path)
+		if difference.Kind == TooLong {
+			elements = append(elements, difference)
+		} else {
+			fields = append(fields, difference)
+		}
 	}
-	return r.found
+	return fields, elements
 }
 
 // guarded returns a schema that also observes the fields that the agent must not remove.
@@ -197,8 +206,42 @@ func (r *releasing) elements(here sight) {
 			r.parts(sight{child(n, Step{Index: place}), desired[place], element, known.at(place), live[partner]})
 		})
 	}
+	if cut := n.released(desired, former, live, places); len(cut) > 0 {
+		r.found = append(r.found, Difference{Kind: TooLong, Have: here.live, Cut: cut})
+	}
 }
 
+// released returns the elements that have left the spec and are as before. places are those of formerPlaces. A list
+// whose schema asks for more elements than are desired learns them, and so keeps all.
+func (n list) released(desired, former, live []any, places []int32) (cut []int) {
+	switch {
+	case n.alignment == literal || len(n.items) > len(desired):
+	case n.alignment == inNoOrder:
+		ours, wanted := digests(former), digests(desired)
+		for i, element := range live {
+			if sum := digest(element); ours[sum] && !wanted[sum] {
+				cut = append(cut, i)
+			}
+		}
+	case places != nil:
+		partners, _ := n.keys.lookUp(former, live)
+		for i, partner := range partners {
+			if places[i] == absent && partner != absent && n.keys.known(former[i]) && asBefore(former[i], live[partner]) {
+				cut = append(cut, int(partner))
+			}
+		}
+		slices.Sort(cut)
+	}
+	return cut
+}
+
+func digests(values []any) map[string]bool {
+	sums := make(map[string]bool, len(values))
+	for _, value := range values {
+		sums[digest(value)] = true
+	}
+	return sums
+}
 // formerPlaces returns the present places of former elements. It returns nil if the elements have
 // no unique keys.
 func (n list) formerPlaces(former, desired []any) []int32 {

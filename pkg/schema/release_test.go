@@ -14,7 +14,7 @@ import (
 func TestReleased(t *testing.T) {
 	forEach(t, "released.yaml", func(t *testing.T, c testCase) {
 		s := c.schema(t)
-		released := s.Released(c.object("desired"), c.object("former"), c.object("learned"), c.object("live"))
+		released, _ := s.Released(c.object("desired"), c.object("former"), c.object("learned"), c.object("live"))
 		c.check(t, "operations", append(schema.Patch{}, released.Patch()...))
 		c.check(t, "schema", s.Document())
 	})
@@ -25,7 +25,7 @@ func TestReleasedByTheKeysOfTheAPI(t *testing.T) {
 	desired := complete(decode(t, "spec: {containers: [{k: a}, {k: b}]}"))
 	former := complete(decode(t, "spec: {containers: [{k: b, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
 	live := complete(decode(t, "spec: {containers: [{k: b, x: 2}, {k: new, x: 1}, {k: a, x: 1}]}"))
-	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, nil, live)
+	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, nil, live)
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/containers/2/x"}}, released.Patch())
 }
 
@@ -36,7 +36,7 @@ func TestReleasedFromElementsOfOneKey(t *testing.T) {
 	former := complete(decode(t, "spec: {list: [{k: a, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
 	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
 	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {k: a, x: 1}]}"))
-	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
+	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
 }
 
@@ -47,7 +47,7 @@ func TestNothingLearnedIsReleasedFromTheOnlyElement(t *testing.T) {
 	former := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {observer_schema_list_current_length: 1}]}"))
 	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
 	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}]}"))
-	released := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
+	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
 	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
 }
 
@@ -86,7 +86,8 @@ func checkReleased(t *testing.T, s sample) {
 	for _, c := range s.changes(t) {
 		checkChange(t, c)
 		now := c.present.Project(c.desired, c.changed)
-		check.Empty(t, "released of what is observed now", c.present.Released(c.desired, now, nil, c.changed))
+		fields, elements := c.present.Released(c.desired, now, nil, c.changed)
+		check.Empty(t, "released of what is observed now", slices.Concat(fields, elements))
 	}
 	bare := parse(t, complete(object{}))
 	checkChange(t, change{bare, s.schema, s.first, s.second, s.document, s.live}) // of any shape
@@ -96,7 +97,7 @@ func checkReleased(t *testing.T, s sample) {
 func checkChange(t *testing.T, c change) {
 	t.Helper()
 	before := []object{runtime.DeepCopyJSON(c.desired), runtime.DeepCopyJSON(c.projection), runtime.DeepCopyJSON(c.learned), runtime.DeepCopyJSON(c.changed)}
-	released := c.present.Released(c.desired, c.projection, c.learned, c.changed)
+	released, _ := c.present.Released(c.desired, c.projection, c.learned, c.changed)
 	check.Equal(t, "the arguments afterwards", before, []object{c.desired, c.projection, c.learned, c.changed})
 	if len(released) == 0 {
 		return
@@ -111,7 +112,8 @@ func checkChange(t *testing.T, c change) {
 	after := patched(t, c.changed, patch)
 	want, got := c.present.Project(c.desired, c.changed), c.present.Project(c.desired, after)
 	check.Equal(t, fmt.Sprintf("what is observed after %v", patch), normal(t, want), normal(t, got))
-	check.Empty(t, fmt.Sprintf("released after %v", patch), c.present.Released(c.desired, c.projection, c.learned, after))
+	again, _ := c.present.Released(c.desired, c.projection, c.learned, after)
+	check.Empty(t, fmt.Sprintf("released after %v", patch), again)
 }
 
 // checkOurs checks that the removed value was ours alone. It compares by field names, in any
@@ -219,7 +221,7 @@ func TestReleasedInAnyOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := complete(decode(t, "spec: {env: "+c.live+"}"))
-			same(t, c.want, defaultOf(t, desired).Released(desired, former, nil, live).Patch())
+			same(t, c.want, releasedFrom(t, desired, former, live).Patch())
 		})
 	}
 }
@@ -229,7 +231,7 @@ func TestReleasedByWhatTellsApart(t *testing.T) {
 	former := complete(decode(t, "spec: {list: [{image: i, name: b}, {image: i, name: a}, {observer_schema_list_current_length: 2}]}"))
 	live := complete(decode(t, "spec: {list: [{image: i, name: a}, {image: i, name: b}]}"))
 	desired := complete(decode(t, "spec: {}"))
-	same(t, schema.Patch{{Op: "remove", Path: "/spec/list"}}, defaultOf(t, desired).Released(desired, former, nil, live).Patch())
+	same(t, schema.Patch{{Op: "remove", Path: "/spec/list"}}, releasedFrom(t, desired, former, live).Patch())
 }
 
 // In a list without objects, the order is part of the value.
@@ -237,5 +239,36 @@ func TestReleasedInOrder(t *testing.T) {
 	former := complete(decode(t, "spec: {args: [a, b, {observer_schema_list_current_length: 2}]}"))
 	desired := complete(decode(t, "spec: {}"))
 	live := complete(decode(t, "spec: {args: [b, a]}"))
-	check.Empty(t, "released of what was changed", defaultOf(t, desired).Released(desired, former, nil, live))
+	check.Empty(t, "released of what was changed", releasedFrom(t, desired, former, live))
+}
+
+// releasedFrom returns the released fields under the default schema.
+func releasedFrom(t *testing.T, desired, former, live object) schema.Differences {
+	t.Helper()
+	fields, _ := defaultOf(t, desired).Released(desired, former, nil, live)
+	return fields
+}
+
+// An element whose key has left the spec goes in the patch of its list, if it is as before.
+func TestReleasedElements(t *testing.T) {
+	const observed = "{k: null, v: null}, {k: null, v: null}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}"
+	s := parse(t, complete(decode(t, "spec: {env: ["+observed+"]}"))).Align(keyed("k"))
+	desired := complete(decode(t, "spec: {env: [{k: a, v: 1}, {k: new, v: 2}]}"))
+	former := complete(decode(t, "spec: {env: [{k: a, v: 1}, {k: b, v: 2}, {observer_schema_list_current_length: 3}]}"))
+	for _, c := range []struct {
+		why, live string
+		want      schema.Patch
+	}{
+		{"renamed", "[{k: b, v: 2, default: 1}, {k: other, v: 3}, {k: a, v: 1}]", schema.Patch{
+			{Op: "remove", Path: "/spec/env/0"}, {Op: "add", Path: "/spec/env/2", Value: object{"k": "new", "v": int64(2)}},
+		}},
+		{"changed by another client", "[{k: a, v: 1}, {k: b, v: 3}]", schema.Patch{{Op: "add", Path: "/spec/env/1", Value: object{"k": "new", "v": int64(2)}}}},
+		{"gone", "[{k: a, v: 1}, {k: new, v: 2}]", nil},
+		{"beside the new one", "[{k: a, v: 1}, {k: b, v: 2}, {k: new, v: 2}, {k: other, v: 2}]", schema.Patch{{Op: "remove", Path: "/spec/env/1"}}},
+	} {
+		live := complete(decode(t, "spec: {env: "+c.live+"}"))
+		fields, elements := s.Released(desired, former, nil, live)
+		check.Empty(t, c.why, fields)
+		same(t, c.want, s.Compare(desired, live, elements...).Patch())
+	}
 }

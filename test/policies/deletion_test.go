@@ -75,6 +75,30 @@ func checkDeletions(t *testing.T, namespace string, deletions []deletion) {
 	}
 }
 
+// A deletion that leaves the dependents would not keep the objects, because they have no owner reference. The
+// user has to say it to the agent.
+func TestADeletionThatOrphansNeedsTheAnnotation(t *testing.T) {
+	namespace := newNamespace(t)
+	await(t, namespaceEditor, "delete", "krake.dev", "applications", namespace)
+	configMaps := namespaceEditor.mustClient(t).CoreV1().ConfigMaps(namespace)
+	const refused = "--cascade=orphan does not keep the objects of an Application: annotate it with krake.dev/deletion-policy=orphan, and delete it then"
+	for _, c := range []struct {
+		stored state
+		policy metav1.DeletionPropagation
+		want   string
+	}{
+		{bare, metav1.DeletePropagationOrphan, refused},
+		{changed(bare, annotate("krake.dev/deletion-policy", "delete")), metav1.DeletePropagationOrphan, refused},
+		{changed(bare, annotate("krake.dev/deletion-policy", "orphan")), metav1.DeletePropagationOrphan, allowed},
+		{bare, metav1.DeletePropagationBackground, allowed},
+		{bare, metav1.DeletePropagationForeground, allowed},
+	} {
+		c.stored(t, namespace)
+		expect(t, c.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{PropagationPolicy: &c.policy}))
+		letGo(t, namespace)
+	}
+}
+
 // An agent deletes an Application that has reported its work complete. The Application
 // must be of the agent's cluster, admitted by the webhook, and with the hook enabled.
 // The agent has no other right to delete Applications.
