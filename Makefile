@@ -17,36 +17,35 @@ test-programs: cluster
 	cd tools && go build -o ../bin/gotestsum gotest.tools/gotestsum
 	go build -o bin/programs/ ./cmd/...
 
-GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails
 GOTEST    = -count=1 -vet=off -timeout 30m -p 3 $(TESTFLAGS) ./test/kubectl ./test/... ./...
 
-# What a commit needs: every package, without the tests that take long. At most 9 minutes
-# on 2 cores, once the test cluster is built. The tests that are left to make verify are skipped, but not listed.
+# What a commit needs: every package, without the tests and the suites that take long, once the test cluster is
+# built. The tests that are left to make verify are skipped, but not listed; a suite that is has no tests. go vet is a
+# part of make lint.
 test: test-programs
-	go vet ./...
 	$(GOTESTSUM) --hide-summary skipped --junitfile bin/test.xml -- -short $(GOTEST)
 
 # Everything: what make test runs, without -short, and before it new inputs for what reads those of others, the
 # images, Argo CD's and Flux's view of Applications, the page of kubectl krake ui in a browser, the measuring programs, and a sample of planted bugs.
 verify: test-programs fuzz
-	go vet ./...
+	go run ./test/mutants --sample 6 --results bin/mutants.md
 	for module in images test/gitops test/ui test/bench; do \
-		go -C $$module vet ./... && go -C $$module test -timeout 30m -count=1 ./... || exit 1; \
+		go -C $$module test -timeout 30m -count=1 ./... || exit 1; \
 	done
-	go run ./test/mutants --sample 12 --results bin/mutants.md
 	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
-# makes a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
+# make a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
 # number is what half a minute is good for; make fuzz FUZZ=1h is for a release.
 fuzz:
-	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/manifest
+	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/manifest
 	for law in FuzzBytes FuzzOracle FuzzPatch; do \
-		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),50000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
+		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
-	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./pkg/mutate
-	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),10000x) -fuzzminimizetime 10x ./internal/compose
-	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),5000x) -fuzzminimizetime 10x ./internal/agent/guard
+	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./pkg/mutate
+	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./internal/compose
+	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),2000x) -fuzzminimizetime 10x ./internal/agent/guard
 
 # For breadth, outside the gate: gremlins changes each condition and each operator of these packages, one at a time,
 # and lists the changes that no test notices. It takes hours: make mutation PACKAGES=./pkg/application takes minutes.

@@ -128,7 +128,6 @@ const agents = "krake-agents"
 // A target that is also a hub has two agents. They share no objects, and one stays when
 // the other is removed.
 func TestASpokeThatIsAHub(t *testing.T) {
-	kit.Long(t, "one more installation")
 	kit.Must(t, apply(t.Context(), env.east, filepath.Join(shipped(t), "base")))
 	options := optionsFor(t, "spoke")
 	mustEnrol(t, options)

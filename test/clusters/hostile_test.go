@@ -41,7 +41,6 @@ var forbidden = map[string]string{ //nolint:gosec // the password is none
 // it; nothing is written.
 func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	t.Parallel()
-	kit.Long(t, "a taken hub asks for every right")
 	const namespace = "a9"
 	newNamespace(t, namespace, planes()...)
 	ninth := enrol(t, "ninth", env.east, []string{namespace}, quickLease()...)
@@ -103,7 +102,6 @@ const flood = 300
 // meanwhile.
 func TestHostileClusterHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	kit.Long(t, "a taken spoke tries every write")
 	const namespace = "a10"
 	newNamespace(t, namespace, planes()...)
 	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: the test acts as the agent

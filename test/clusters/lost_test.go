@@ -20,7 +20,6 @@ import (
 // which a warning lists. One that moved away runs on its new cluster, and the user gives up only on the old one. One
 // that stays is repaired when the cluster is back, and its object is the same.
 func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
-	kit.Long(t, "a cluster is lost for a minute")
 	t.Parallel()
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ var env struct {
 func planes() []*kit.Plane { return []*kit.Plane{env.hub, env.east, env.west} }
 
 func TestMain(m *testing.M) {
-	kit.Suite{Name: "clusters", AtOnce: 8, Start: start, Logs: func() []string { return env.installation.Logs() }, Stop: stop}.Main(m)
+	kit.Suite{Name: "clusters", Long: "three clusters", AtOnce: 8, Start: start, Logs: func() []string { return env.installation.Logs() }, Stop: stop}.Main(m)
 }
 
 func start(ctx context.Context) error {

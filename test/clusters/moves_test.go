@@ -25,7 +25,6 @@ import (
 // other one. Applications that stay, and drift meanwhile, are repaired.
 func TestMovedApplicationIsAlwaysOnSomeCluster(t *testing.T) {
 	t.Parallel()
-	kit.Long(t, "an Application moves many times")
 	rounds := 15
 	const namespace = "moves"
 	newNamespace(t, namespace, planes()...)

@@ -13,7 +13,6 @@ var songs = definition{group: "songs.krake-tests.example", kind: "Song", plural:
 // A kind is defined after the Application, removed while ten Applications use it, and defined again in another scope
 // and, with another storage version, in the old one. Meanwhile the agent calls rarely, and all other objects are there.
 func TestKindThatComesAndGoesBlocksNothingElse(t *testing.T) {
-	kit.Long(t, "kinds come and go")
 	t.Parallel()
 	const (
 		many   = 10

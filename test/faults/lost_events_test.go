@@ -83,7 +83,6 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 // Any event of an object is lost, and a watch expires anywhere. The Application becomes what its spec says, at the
 // latest after the resync. Each tale has its own agent, because an agent whose requests fail waits longer.
 func TestLostEventsAreFoundByTheResync(t *testing.T) {
-	kit.Long(t, "a sweep of watch faults")
 	t.Parallel()
 	lanes := newLanes(t, "lost", 4, resync)
 	streams := []stream{{"objects", ofObjects}, {"Applications", ofApplications}}
@@ -111,7 +110,6 @@ func watchFault(of scenario, mode, place string) point {
 // Watches stay open and send nothing. The resync finds the changes.
 func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 	t.Parallel()
-	kit.Long(t, "waits for a resync")
 	l := newLane(t, "silent", resync)
 	a := l.newApp()
 	for i, say := range troubled.life[:3] {
@@ -134,7 +132,6 @@ func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
 // The first lists of a new agent come from an API server that is behind: they show the
 // state before the Application, or before the user changed it.
 func TestStaleListsUndoNothing(t *testing.T) {
-	kit.Long(t, "a sweep of stale lists")
 	t.Parallel()
 	for behind := range troubled.life {
 		t.Run(fmt.Sprintf("before step %d", behind+1), func(t *testing.T) {

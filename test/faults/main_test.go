@@ -50,7 +50,7 @@ type environment struct {
 var env environment
 
 func TestMain(m *testing.M) {
-	kit.Suite{Name: "faults", AtOnce: 7, Start: start, Stop: stop}.Main(m)
+	kit.Suite{Name: "faults", Long: "many samples", AtOnce: 7, Start: start, Stop: stop}.Main(m)
 }
 
 // start starts the webhook, and no agent: each test starts its own.

@@ -14,7 +14,6 @@ import (
 // A namespace is deleted with all its objects. It is gone, and the agent does not fight for its objects meanwhile. The test has the cluster to itself,
 // because the namespace controller backs off when it is slow.
 func TestDeletedNamespaceIsLetGo(t *testing.T) {
-	kit.Long(t, "many Applications")
 	const (
 		many = 20
 		most = 50 // calls for an Application

@@ -23,7 +23,6 @@ import (
 // wrong. All others are carried out and repaired meanwhile. What was carried out before an Application became
 // unreadable stays unchanged.
 func TestPoisonHarmsNoOtherApplication(t *testing.T) {
-	kit.Long(t, "a large crowd")
 	t.Parallel()
 	const others = 25
 	l := newLane(t, "poison")

@@ -24,7 +24,6 @@ import (
 // continues and the agent's resourceVersions are too old. etcd pauses, is slow, or has no space left. Or
 // the agent gets no more memory in a storm of changes, again and again.
 func TestServers(t *testing.T) {
-	kit.Long(t, "servers are killed and stand still")
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
 	const strikes = 1 // the sentence after which a server fails
 	var tales []*tale

@@ -17,7 +17,6 @@ import (
 // An agent runs for a while with many Applications that change continuously, with rollouts and holds, while one fault
 // follows another. At the end all is as the Applications say, and no rule of the checker was broken.
 func TestSoak(t *testing.T) {
-	kit.Long(t, "a soak")
 	t.Parallel()
 	lasts, between := time.Duration(env.rounds)*time.Minute, 10*time.Second
 	random := chance(point{block: "soak"})

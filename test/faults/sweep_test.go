@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/faults/proxy"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // mode is a way in which a call goes wrong.
@@ -213,28 +212,18 @@ func sample(block string, tales []*tale, some int) []*tale {
 	return tales[:min(some*env.rounds, len(tales))]
 }
 
-// byTier returns the size of a sample in make test, or that of a full run.
-func byTier(short, full int) int {
-	if testing.Short() {
-		return short
-	}
-	return full
-}
-
 // Any fault at any call of an agent: the Application becomes what its spec says, nothing remains, and no
 // foreign object is touched.
 func TestKilledAgentLeavesNothingOver(t *testing.T) {
 	t.Parallel()
-	kit.Long(t, "an agent is started for each call")
 	lanes := newLanes(t, "kills", 4)
 	calls := callsOf(t, lanes, scenarios)
 	crashes, faults := sweep("crash points", scenarios, killing(t), calls), sweep("API faults", scenarios, failing(), calls)
-	playTales(t, lanes, append(sample("crash points", crashes, byTier(6, 60)), sample("API faults", faults, byTier(6, 60))...))
+	playTales(t, lanes, append(sample("crash points", crashes, 40), sample("API faults", faults, 40)...))
 }
 
 // An answer never comes: the agent must stop waiting, which takes long, and costs nothing else.
 func TestAnswersThatNeverComeCostNothing(t *testing.T) {
-	kit.Long(t, "the agent waits for answers that never come")
 	t.Parallel()
 	lanes := newLanes(t, "mute", 8)
 	tales := sweep("API faults", scenarios, []mode{muted}, callsOf(t, lanes, scenarios))
@@ -243,7 +232,6 @@ func TestAnswersThatNeverComeCostNothing(t *testing.T) {
 
 // Another client is faster than the agent, at each of its writes.
 func TestOvertaken(t *testing.T) {
-	kit.Long(t, "a sweep of overtaken writes")
 	t.Parallel()
 	lanes := newLanes(t, "overtaken", 4)
 	of := []scenario{named("create"), named("update"), named("shrink"), named("delete")}
@@ -252,7 +240,6 @@ func TestOvertaken(t *testing.T) {
 
 // Several users, two agents and two Applications at once.
 func TestRaces(t *testing.T) {
-	kit.Long(t, "a sweep of races")
 	t.Parallel()
 	var tales []*tale
 	for number := range 50 * env.rounds {
@@ -263,7 +250,6 @@ func TestRaces(t *testing.T) {
 
 // The same for calls that have no number: Events, the discovery of a new agent, and its watches.
 func TestFaultsAtUnnumberedCallsLeaveNothingOver(t *testing.T) {
-	kit.Long(t, "a sweep of crash points")
 	t.Parallel()
 	var tales []*tale
 	for _, m := range append(killing(t), failing()...) {

@@ -13,7 +13,6 @@ import (
 // An API server refuses every second call for a while (429). Everything is carried out, a refused call waits as long as the answer says, and each refusal costs
 // at most two more calls.
 func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
-	kit.Long(t, "a throttled API server")
 	t.Parallel()
 	const many = 20
 	random := chance(point{block: "throttled"})

@@ -18,7 +18,6 @@ import (
 // Of two agents of one name, one acts, and the other reports why it does not. The second
 // has another target, a mistake that only the hub can see.
 func TestOfTwoTargetsOfOneNameOneIsRefused(t *testing.T) {
-	kit.Long(t, "a control plane of its own")
 	d := newDuplicate(t)
 	d.start(t)
 	t.Run("does not act", d.isIdle)

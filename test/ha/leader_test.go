@@ -38,7 +38,6 @@ func TestKilledLeaderIsReplacedAndEachDriftIsRepairedOnce(t *testing.T) {
 // (SIGTERM) during a stream of drifts, which continues without a leader. It releases the Lease, so that the other agent
 // need not wait until it expires.
 func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
-	kit.Long(t, "a stream of drifts")
 	const pause = 40 * time.Millisecond // 200 of them are 8 s
 	s := newShelf(t, 10, 20)
 	awaitCalm(t, s.namespace)

@@ -25,6 +25,7 @@ var (
 func TestMain(m *testing.M) {
 	kit.Suite{
 		Name: "ha",
+		Long: "each test waits for a Lease",
 		Start: func(ctx context.Context) (err error) {
 			hub, err = kit.OpenPlane(ctx, cluster.Options{
 				PretendKubelet: true,

@@ -277,7 +277,6 @@ func renewed(t *testing.T, plane *kit.Plane, before map[string]string) {
 // etcd of a hub, or of a target, is restored from a snapshot: its objects become what the restored Applications say, or
 // the present ones, and the agents carry out everything that is new.
 func TestRestoredFromASnapshot(t *testing.T) {
-	kit.Long(t, "two control planes are restored")
 	d := &disaster{}
 	t.Cleanup(func() { kit.Must(t, d.stop()) })
 	kit.Must(t, d.start(t.Context()))

@@ -16,7 +16,6 @@ import (
 // One of three replicas, which have a shard each, is killed in the middle of drifts in all shards. A fourth one takes
 // its place: each drift is repaired once, and no namespace has two agents at a time.
 func TestKilledShardIsTakenOver(t *testing.T) {
-	kit.Long(t, "four replicas, and a Lease that expires")
 	dismissAgents(t)
 	replicas := newShards(t, "shard", 4, 3)
 	startAll(t, replicas)
@@ -40,7 +39,6 @@ func TestKilledShardIsTakenOver(t *testing.T) {
 // come first, and the old ones go when these are ready, the reserve first. Then all objects drift once more. Each drift
 // is repaired once.
 func TestAgentsGrowFromOneToThree(t *testing.T) {
-	kit.Long(t, "six replicas")
 	dismissAgents(t)
 	old, grown := newShards(t, "one", 2, 1), newShards(t, "grown", 4, 3)
 	startAll(t, old)

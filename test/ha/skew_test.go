@@ -36,7 +36,6 @@ const (
 // In an upgrade and in a downgrade, with webhooks and agents of both versions at once, every drift is
 // reverted. Nothing else is written to an object, and Applications can be created and changed.
 func TestBothVersionsTogether(t *testing.T) {
-	kit.Long(t, "it builds the former version")
 	checkout := checkoutOf(t, strings.TrimSpace(former))
 	plane, err := kit.StartPlane(t.Context(), cluster.Options{PretendKubelet: true})
 	kit.Must(t, err)

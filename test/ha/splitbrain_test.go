@@ -15,7 +15,6 @@ import (
 // other one has its Lease of 2 s, and resumes. No drift has two successful writes: a stale attempt gets 409 or is not
 // sent.
 func TestReplicaThatWasPausedWritesNothingTwice(t *testing.T) {
-	kit.Long(t, "waits for Leases to expire")
 	wanted := 3
 	const most = 10 // a fast replica may be done before it is paused
 	p := newPair(t)

@@ -181,7 +181,6 @@ func (l *lane) mustGo(t *testing.T, a app) {
 // object is deleted before it confirms. Without a confirmation it stays, unless its
 // strategy is to delete anyway. At the end, no object that should be deleted remains.
 func TestDeathsInDeletion(t *testing.T) {
-	kit.Long(t, "an agent is killed at calls of a deletion")
 	t.Parallel()
 	l := newLane(t, "deaths")
 	t.Run("it confirms", func(t *testing.T) {
@@ -229,7 +228,6 @@ func TestDeathsInDeletion(t *testing.T) {
 // The same for kills after an Application reports its completion. If the agent accepted
 // the report, the Application is deleted; it repeats the report until then.
 func TestDeathsInCompletion(t *testing.T) {
-	kit.Long(t, "an agent is killed at calls of a completion")
 	t.Parallel()
 	l := newLane(t, "completion")
 	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {

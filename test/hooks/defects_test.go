@@ -119,7 +119,6 @@ func secretsOf(t *testing.T, namespace string) map[string]map[string][]byte {
 // Secrets at the next check, once a minute. Token and key stay the same, because
 // running Pods have no others.
 func TestTampering(t *testing.T) {
-	kit.Long(t, "each secret is changed and repaired")
 	t.Parallel()
 	namespace := newNamespace(t)
 	env.local.put(t, namespace, heard)

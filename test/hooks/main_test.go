@@ -32,6 +32,7 @@ func planes() []*kit.Plane { return []*kit.Plane{env.hub, env.east} }
 func TestMain(m *testing.M) {
 	kit.Suite{
 		Name:   "hooks",
+		Long:   "two clusters",
 		AtOnce: 12,
 		Start:  start,
 		Logs:   func() []string { return append(env.installation.Logs(), env.local.Log()) },

@@ -117,7 +117,6 @@ func (tr *traveller) checkApart(t *testing.T) {
 // given up. Agents of both clusters are killed at some of their calls. It is never on
 // both, and never lost.
 func TestMoves(t *testing.T) {
-	kit.Long(t, "an Application moves while agents are killed")
 	tr := newTraveller(t)
 	program := func(t *testing.T, does func(http.ResponseWriter, *http.Request)) (pod, *watched) {
 		t.Helper()

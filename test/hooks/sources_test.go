@@ -122,7 +122,6 @@ const colourPath, statePath = ".data.colour", `.metadata.labels.krake\.dev/state
 // applied by the account of the Application. Content with another digest than the
 // user's is not applied.
 func TestURLSource(t *testing.T) {
-	kit.Long(t, "a control plane of its own")
 	t.Parallel()
 	from := newTemplates()
 	t.Cleanup(from.Close)

@@ -17,6 +17,8 @@ import (
 type Suite struct {
 	// Name begins each line that the suite prints.
 	Name string
+	// Long leaves the whole suite to make verify, because it starts too much for make test: the reason, or "".
+	Long string
 	// AtOnce is the number of parallel tests on any machine, because they mostly wait;
 	// 0 leaves it to go test.
 	AtOnce int
@@ -46,6 +48,10 @@ func (s Suite) Main(m *testing.M) {
 
 func (s Suite) run(ctx context.Context, tests interface{ Run() int }) (code int, err error) {
 	flag.Parse()
+	if testing.Short() && s.Long != "" {
+		fmt.Fprintf(os.Stderr, "%s: make verify runs it: %s\n", s.Name, s.Long)
+		return 0, nil
+	}
 	if s.AtOnce > 0 {
 		if err := flag.Set("test.parallel", strconv.Itoa(s.AtOnce)); err != nil {
 			return 1, err

@@ -3,8 +3,7 @@ package kit
 import "testing"
 
 // Long leaves a test to make verify: make test runs with -short and skips it. The
-// reason names what takes long. The call must be in the body of the test function,
-// where make verify looks for it.
+// reason names what takes long.
 func Long(t testing.TB, reason string) {
 	t.Helper()
 	if testing.Short() {

@@ -17,6 +17,7 @@ var narrow, wide *world
 func TestMain(m *testing.M) {
 	kit.Suite{
 		Name:  "strict",
+		Long:  "two installations",
 		Start: start,
 		Logs:  func() []string { return append(narrow.installation.Logs(), wide.installation.Logs()...) },
 		Check: func(context.Context) error { return errors.Join(narrow.checkWrites(), wide.checkWrites()) },

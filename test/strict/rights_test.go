@@ -136,7 +136,6 @@ func TestWhatTheAgentMay(t *testing.T) {
 // requests that the overlay's roles are for. It requires the full right to impersonate.
 // The request is the same.
 func TestServerWithoutConstraints(t *testing.T) {
-	kit.Long(t, "a control plane of its own")
 	plane, err := kit.StartPlane(t.Context(), cluster.Options{APIServerArgs: []string{"--feature-gates=ConstrainedImpersonation=false"}})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
