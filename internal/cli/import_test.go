@@ -112,7 +112,7 @@ spec:
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			live := parsed(t, c.live)
-			resource, proposed, err := importOf(live, defaulting(t))
+			resource, proposed, err := importOf(live, defaulting(t), nil)
 			check.Must(t, err)
 			text, err := textOf(resource)
 			check.Must(t, err)
@@ -162,7 +162,7 @@ func TestExclusion(t *testing.T) {
 	} {
 		check.Equal(t, why, c.want, (found{Unstructured: &unstructured.Unstructured{Object: c.live}}).exclusion())
 	}
-	_, _, err := importOf(parsed(t, strings.ReplaceAll(strings.Replace(createdBy, "OPERATION", "Update", 1), "kubectl-create", "kube-controller-manager")), nil)
+	_, _, err := importOf(parsed(t, strings.ReplaceAll(strings.Replace(createdBy, "OPERATION", "Update", 1), "kubectl-create", "kube-controller-manager")), nil, nil)
 	check.Fails(t, "of the control plane", err, "the control plane has created it")
 }
 
@@ -221,7 +221,7 @@ data: {a: b, c: d}
 		{"v1", "other", map[string]any{"a": "b", "c": "d"}},
 		{"v2", "web", map[string]any{"a": "b", "c": "d"}},
 	} {
-		resource, _, err := importOf(parsed(t, strings.NewReplacer("VERSION", c.version, "NAME", c.name).Replace(live)), nil)
+		resource, _, err := importOf(parsed(t, strings.NewReplacer("VERSION", c.version, "NAME", c.name).Replace(live)), nil, nil)
 		check.Must(t, err)
 		check.Equal(t, c.version+" "+c.name, map[string]any{"name": "web"}, resource["metadata"].(map[string]any))
 		check.Equal(t, c.version+" "+c.name, c.want, resource["data"].(map[string]any))

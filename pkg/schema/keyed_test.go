@@ -37,6 +37,12 @@ func (s songs) Field(name string) schema.Type {
 
 func (s songs) Element() schema.Type { return songs{} }
 func (s songs) Keys() []schema.Key   { return s.keys }
+func (s songs) Key(name string) schema.Key {
+	if name == "protocol" {
+		return schema.Key{Name: name, Default: "TCP"}
+	}
+	return schema.Key{Name: name}
+}
 func (s songs) Structure() schema.Structure {
 	if s.keys != nil {
 		return schema.KeyedList
@@ -121,6 +127,7 @@ type keyed string
 func (k keyed) Field(string) schema.Type    { return k }
 func (k keyed) Element() schema.Type        { return k }
 func (k keyed) Keys() []schema.Key          { return []schema.Key{{Name: string(k)}} }
+func (k keyed) Key(name string) schema.Key  { return schema.Key{Name: name} }
 func (k keyed) Structure() schema.Structure { return schema.KeyedList }
 
 // The example of the Krake documentation, Observers: a port of the manifest, and an optional port that was learned.
