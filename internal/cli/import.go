@@ -229,7 +229,7 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 
 // changesNothing returns an error if the agent would change more of the imported objects than its
 // marks.
-func (c *creation) changesNothing(app composed) error {
+func (c *creation) changesNothing(app composed, connect func(cluster string) (objects, error)) error {
 	if c.imported == nil {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (c *creation) changesNothing(app composed) error {
 	if err != nil {
 		return err
 	}
-	expected, err := expect(read, typesOn(c.objectsOf, read.Cluster))
+	expected, err := expect(read, typesOn(connect, read.Cluster))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,13 +130,15 @@ spec:
 	}
 }
 
+var errOffline = errors.New("there is no cluster")
+
 // changes returns what the agent would change in a live object, by the test of the command.
 func changes(t *testing.T, live map[string]any, resource, observerSchema string) error {
 	t.Helper()
 	object := found{Unstructured: &unstructured.Unstructured{Object: live}}
 	c := creation{name: "web", namespace: "demo", imported: []found{object}}
 	app := c.application("web", []compose.Part{{Object: compose.Object{ID: object.id(), Text: []byte(resource)}, Schema: []byte(observerSchema)}})
-	return c.changesNothing(app)
+	return c.changesNothing(app, func(string) (objects, error) { return objects{}, errOffline })
 }
 
 // An Application that would change an object is not created.
@@ -241,7 +244,7 @@ metadata:
   - {manager: helm, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:accessModes: {}, f:storageClassName: {}}}}
   - {manager: kube-controller-manager, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:volumeName: {}}}}
 spec: {accessModes: [ReadWriteOnce], storageClassName: fast, volumeName: pvc-123}
-`), nil)
+`), nil, nil)
 	check.Must(t, err)
 	check.Equal(t, "spec", map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast"}, resource["spec"].(map[string]any))
 }
