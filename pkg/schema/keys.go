@@ -41,7 +41,7 @@ func (k keys) known(element any) bool {
 	return ok && len(k) > 0
 }
 
-// partly reports whether an element has a field of its key, and no field that cannot be one.
+// partly reports whether an element has a part of its key, or the whole key, and no field that cannot be one.
 func (k keys) partly(element any) bool {
 	fields, _ := element.(map[string]any)
 	missing := k.missing(element)

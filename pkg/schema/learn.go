@@ -162,10 +162,16 @@ func (e excess) object(n object, fields map[string]any, base any) (any, bool) {
 
 func (e excess) list(n list, items []any, base any) (any, bool) {
 	known, fits := base.([]any)
-	learned := []any{}
 	if base != nil && !fits {
-		return learned, false
+		return []any{}, false
 	}
+	learned := e.elements(n, items, known)
+	return learned, base == nil || len(learned) > 0
+}
+
+// elements returns the elements of a list up to the last one with learned values.
+func (e excess) elements(n list, items, known []any) []any {
+	learned := []any{}
 	byKey := n.byKey(known) && n.byKey(items) && n.keys.distinct(items)
 	last := 0
 	for i := 0; i < len(n.items) && i < len(items); i++ {
@@ -180,5 +186,5 @@ func (e excess) list(n list, items []any, base any) (any, bool) {
 			last = len(learned)
 		}
 	}
-	return slices.Clip(learned[:last]), base == nil || last > 0
+	return slices.Clip(learned[:last])
 }
