@@ -48,7 +48,7 @@ func (a *replica) connect() error {
 	if err != nil {
 		return err
 	}
-	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now)
+	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now, a.configs.Logger.WithName("kinds"))
 	observers := observer.New(a.ctx, observer.Options{
 		Client: clients.Objects, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
 		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: a.ownerOf,
@@ -69,7 +69,7 @@ func (a *replica) connect() error {
 	if err := a.addHooks(reconciler, store); err != nil {
 		return err
 	}
-	if err := a.addGuard(reconciler, store); err != nil {
+	if err := a.addGuard(reconciler, store, kinds); err != nil {
 		return err
 	}
 	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.Now

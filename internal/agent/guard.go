@@ -9,6 +9,8 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/guard"
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
@@ -19,7 +21,7 @@ import (
 const guardPatience = time.Second
 
 // addGuard makes every replica serve the guard, if it is enabled.
-func (a *replica) addGuard(reconciler *reconcile.Reconciler, store *hub.Store) error {
+func (a *replica) addGuard(reconciler *reconcile.Reconciler, store *hub.Store, kinds *discovery.Kinds) error {
 	if !a.options.Guard.Enabled {
 		return nil
 	}
@@ -30,6 +32,10 @@ func (a *replica) addGuard(reconciler *reconcile.Reconciler, store *hub.Store) e
 	serve, err := guard.New(a.manager, a.target.Config, a.configs.Registry, a.options.Namespace, a.options.Guard, guard.Source{
 		Get: store.Get, Home: reconciler.Namespaces.Of, Report: reconciler.Report, MaxHold: reconciler.MaxHold, Now: time.Now,
 		Logger: a.configs.Logger.WithName("guard"),
+		Types: func(id manifest.ID) *apitypes.Types {
+			found, _ := kinds.Describe(id)
+			return found
+		},
 		Writer: func(app *application.Application) string {
 			account := reconciler.AccountOf(app)
 			if account == (reconcile.Account{}) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -65,7 +66,7 @@ func TestLoop(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
-			kinds, turns := discovery.NewKinds(nil, nil, time.Now), newTurns(1, nil, never)
+			kinds, turns := discovery.NewKinds(nil, nil, time.Now, logr.Discard()), newTurns(1, nil, never)
 			turns.take(appName)
 			result, err := (&loop{c.right, kinds, &passes, turns}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 			if err != nil || result.RequeueAfter != c.again {
@@ -82,7 +83,7 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now), kept, newTurns(1, nil, never)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now, logr.Discard()), kept, newTurns(1, nil, never)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
 	kit.Must(t, err)
 	if kept.during != nil {
 		t.Errorf("the pass was cut off: %v", kept.during)
@@ -108,7 +109,7 @@ func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 func TestLoopAfterATurn(t *testing.T) {
 	asked := 0
 	turns := newTurns(1, func(types.NamespacedName) {}, func() bool { asked++; return false })
-	l := &loop{granted{}, discovery.NewKinds(nil, nil, time.Now), &passed{}, turns}
+	l := &loop{granted{}, discovery.NewKinds(nil, nil, time.Now, logr.Discard()), &passed{}, turns}
 	pass := func() *int {
 		result, err := l.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 		kit.Must(t, err)

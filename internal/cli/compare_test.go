@@ -73,7 +73,7 @@ func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...st
 
 func expectedOf(t *testing.T, app *application.Application) []plan.Expected {
 	t.Helper()
-	expected, err := expect(app)
+	expected, err := expect(app, plan.NoTypes)
 	check.Must(t, err)
 	return expected
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
@@ -122,12 +123,12 @@ func take(object map[string]any, path schema.Path) {
 
 // withoutDefaults returns a proposal for an object without a record of the fields that its
 // author wrote. It asks the API server which values are defaults.
-func withoutDefaults(p proposal, live map[string]any, try trial) (proposal, error) {
+func withoutDefaults(p proposal, live map[string]any, try trial, types *apitypes.Types) (proposal, error) {
 	if !p.unsaid {
 		return p, nil
 	}
 	defaults, failure := defaultsOf(live, p.left, try)
-	better, err := propose(nil, live, defaults)
+	better, err := propose(nil, live, defaults, types)
 	if failure != nil {
 		better.note = "which of these fields are but defaults of the API server is not known, as its dry run failed: " + ofTrial(failure)
 	}

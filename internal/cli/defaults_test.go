@@ -153,9 +153,9 @@ spec:
 	} {
 		live := parsed(t, strings.Replace(createdBy, "OPERATION", c.operation, 1))
 		before := runtime.DeepCopyJSON(live)
-		p, err := propose(nil, live, nil)
+		p, err := propose(nil, live, nil, nil)
 		if err == nil {
-			p, err = withoutDefaults(p, live, c.try)
+			p, err = withoutDefaults(p, live, c.try, nil)
 		}
 		check.Must(t, err)
 		text, err := p.text()

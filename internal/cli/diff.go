@@ -137,7 +137,7 @@ func (d *differ) prepare(ctx context.Context, draft draft) (*application.Applica
 	if err != nil {
 		return nil, nil, err
 	}
-	expected, err := expect(app)
+	expected, err := expect(app, typesOn(d.objectsOf, app.Cluster))
 	return app, expected, err
 }
 

@@ -19,10 +19,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/rest"
 
+	kinds "github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // fieldManager is the name of these commands in managedFields. Flux undoes the changes of managers
@@ -98,6 +102,8 @@ type objects struct {
 
 	kinds     meta.RESTMapper
 	discovery discovery.DiscoveryInterface
+	// described is not cached: kubectl krake ui uses it for hours.
+	described openapi.Client
 }
 
 // objectsOf connects to the cluster of an Application. For any but the local one, flags must
@@ -126,8 +132,41 @@ func (e *environment) objectsOf(cluster string) (objects, error) {
 	if err != nil {
 		return objects{}, err
 	}
+	described, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return objects{}, err
+	}
 	kinds, err := flags.ToRESTMapper()
-	return objects{client, kinds, served}, err
+	return objects{client, kinds, served, described.OpenAPIV3()}, err
+}
+
+// types returns the types of a kind that is not built in. If the cluster does not describe it, they are nil, as they
+// are for an agent there.
+func (o objects) types(id manifest.ID) *apitypes.Types {
+	found, err := kinds.ReadTypes(o.described, id)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// typesOn returns the types of a cluster, and connects to it only for kinds that are not built in. Without a
+// connection, they are nil.
+func typesOn(connect func(cluster string) (objects, error), cluster string) plan.TypesOf {
+	known := map[schema.GroupVersion]*apitypes.Types{}
+	return func(id manifest.ID) *apitypes.Types {
+		if apitypes.IsBuiltIn(id) {
+			return nil
+		}
+		version := id.GroupVersionKind().GroupVersion()
+		if _, ok := known[version]; !ok {
+			known[version] = nil
+			if objects, err := connect(cluster); err == nil {
+				known[version] = objects.types(id)
+			}
+		}
+		return known[version]
+	}
 }
 
 // live reads an object, nil if there is none. For a kind without namespaces it ignores the

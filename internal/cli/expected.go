@@ -15,12 +15,12 @@ import (
 )
 
 // expect returns the desired objects of an Application. Values that were learned on another
-// cluster do not count.
-func expect(app *application.Application) ([]plan.Expected, error) {
+// cluster do not count. typesOf returns the types of an object whose kind is not built in.
+func expect(app *application.Application, typesOf plan.TypesOf) ([]plan.Expected, error) {
 	if app.Status.ClusterName() != app.Cluster {
 		app.Learned, app.LastObserved = nil, application.Published{}
 	}
-	expected, err := plan.Expect(app)
+	expected, err := plan.Expect(app, typesOf)
 	if err != nil {
 		return nil, fmt.Errorf("the Application %s: %w", app.NamespacedName, err)
 	}
@@ -41,7 +41,7 @@ func (e *environment) getExpected(ctx context.Context, name string) (*applicatio
 	if damaged := app.Damaged[application.LearnedKey]; damaged != nil {
 		fmt.Fprintf(e.ErrOut, "what was learned for the Application %s cannot be read, and is left out: %s\n", app.NamespacedName, oneLine(damaged.Error()))
 	}
-	expected, err := expect(app)
+	expected, err := expect(app, typesOn(e.objectsOf, app.Cluster))
 	return app, expected, err
 }
 

@@ -203,7 +203,8 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 		return part, reason, nil
 	}
 	try := objects.trialIn(ctx, object.mapping, i.creation.namespace)
-	resource, proposed, err := importOf(object.Object, try)
+	types := objects.types(object.id())
+	resource, proposed, err := importOf(object.Object, try, types)
 	switch {
 	case errors.Is(err, errOfControlPlane):
 		return part, err.Error(), nil
@@ -211,7 +212,7 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 		return part, "no client has set a field of it", nil
 	}
 	if err == nil {
-		proposed, err = i.from.translate(ctx, proposed, resource, object)
+		proposed, err = i.from.translate(ctx, proposed, resource, object, types)
 	}
 	if err != nil {
 		return part, "", err
@@ -228,7 +229,7 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 
 // changesNothing returns an error if the agent would change more of the imported objects than its
 // marks.
-func (c *creation) changesNothing(app composed) error {
+func (c *creation) changesNothing(app composed, connect func(cluster string) (objects, error)) error {
 	if c.imported == nil {
 		return nil
 	}
@@ -238,7 +239,7 @@ func (c *creation) changesNothing(app composed) error {
 	if err != nil {
 		return err
 	}
-	expected, err := expect(read)
+	expected, err := expect(read, typesOn(connect, read.Cluster))
 	if err != nil {
 		return err
 	}

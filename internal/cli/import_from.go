@@ -63,11 +63,11 @@ func (o *origin) exclusion(object found) string {
 
 // translate removes what the other tool ignores from a proposal, and ignored elements of lists from
 // the resource.
-func (o *origin) translate(ctx context.Context, p proposal, resource map[string]any, object found) (proposal, error) {
+func (o *origin) translate(ctx context.Context, p proposal, resource map[string]any, object found, types *apitypes.Types) (proposal, error) {
 	if o == nil {
 		return p, nil
 	}
-	change, err := o.translation.Apply(ctx, ignored.Target{Live: object.Unstructured, Manifest: resource, Schema: p.document, Kind: apitypes.BuiltIn().Of(p.id)})
+	change, err := o.translation.Apply(ctx, ignored.Target{Live: object.Unstructured, Manifest: resource, Schema: p.document, Kind: types.Of(p.id)})
 	for _, i := range change.Ignored {
 		p.left = append(p.left, leftOut{i.Path, i.Reason})
 	}

@@ -56,10 +56,10 @@ func TestTranslate(t *testing.T) {
 	check.Must(t, err)
 	from := &origin{source, ignored.NewTranslation(source)}
 	live := found{Unstructured: &unstructured.Unstructured{Object: parsed(t, applied)}}
-	resource, proposed, err := importOf(live.Object, defaulting(t))
+	resource, proposed, err := importOf(live.Object, defaulting(t), nil)
 	check.Must(t, err)
 	proposed.left = nil
-	proposed, err = from.translate(t.Context(), proposed, resource, live)
+	proposed, err = from.translate(t.Context(), proposed, resource, live, nil)
 	check.Must(t, err)
 	says, err := proposed.text()
 	check.Must(t, err)

@@ -21,28 +21,28 @@ var errOfControlPlane = errors.New("the control plane has created it")
 // importOf returns the manifest of a live object and its observer schema. The manifest has the
 // fields that the author of the object has set, with their live values, so that the agent has
 // nothing to change. The observer schema leaves out those of them that others write, too.
-func importOf(live map[string]any, try trial) (map[string]any, proposal, error) {
+func importOf(live map[string]any, try trial, types *apitypes.Types) (map[string]any, proposal, error) {
 	applied := lastApplied(live)
 	if applied != nil && !isAbout(applied, live) {
 		applied = nil
 	}
-	of, err := propose(applied, live, nil)
+	of, err := propose(applied, live, nil, types)
 	if err == nil && slices.Contains(controlPlane, of.author) {
 		err = errOfControlPlane
 	}
 	if err == nil {
-		of, err = withoutDefaults(of, live, try)
+		of, err = withoutDefaults(of, live, try, types)
 	}
 	if err != nil {
 		return nil, proposal{}, err
 	}
 	var resource map[string]any
-	if kind := apitypes.BuiltIn().Of(of.id); applied == nil {
+	if kind := types.Of(of.id); applied == nil {
 		resource = without(live, of.left, kind)
 	} else {
 		resource = asLive(applied, live, kind)
 	}
-	proposed, err := propose(resource, live, nil)
+	proposed, err := propose(resource, live, nil, types)
 	if err != nil {
 		return nil, proposal{}, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ spec:
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			live := parsed(t, c.live)
-			resource, proposed, err := importOf(live, defaulting(t))
+			resource, proposed, err := importOf(live, defaulting(t), nil)
 			check.Must(t, err)
 			text, err := textOf(resource)
 			check.Must(t, err)
@@ -129,13 +130,15 @@ spec:
 	}
 }
 
+var errOffline = errors.New("there is no cluster")
+
 // changes returns what the agent would change in a live object, by the test of the command.
 func changes(t *testing.T, live map[string]any, resource, observerSchema string) error {
 	t.Helper()
 	object := found{Unstructured: &unstructured.Unstructured{Object: live}}
 	c := creation{name: "web", namespace: "demo", imported: []found{object}}
 	app := c.application("web", []compose.Part{{Object: compose.Object{ID: object.id(), Text: []byte(resource)}, Schema: []byte(observerSchema)}})
-	return c.changesNothing(app)
+	return c.changesNothing(app, func(string) (objects, error) { return objects{}, errOffline })
 }
 
 // An Application that would change an object is not created.
@@ -162,7 +165,7 @@ func TestExclusion(t *testing.T) {
 	} {
 		check.Equal(t, why, c.want, (found{Unstructured: &unstructured.Unstructured{Object: c.live}}).exclusion())
 	}
-	_, _, err := importOf(parsed(t, strings.ReplaceAll(strings.Replace(createdBy, "OPERATION", "Update", 1), "kubectl-create", "kube-controller-manager")), nil)
+	_, _, err := importOf(parsed(t, strings.ReplaceAll(strings.Replace(createdBy, "OPERATION", "Update", 1), "kubectl-create", "kube-controller-manager")), nil, nil)
 	check.Fails(t, "of the control plane", err, "the control plane has created it")
 }
 
@@ -221,7 +224,7 @@ data: {a: b, c: d}
 		{"v1", "other", map[string]any{"a": "b", "c": "d"}},
 		{"v2", "web", map[string]any{"a": "b", "c": "d"}},
 	} {
-		resource, _, err := importOf(parsed(t, strings.NewReplacer("VERSION", c.version, "NAME", c.name).Replace(live)), nil)
+		resource, _, err := importOf(parsed(t, strings.NewReplacer("VERSION", c.version, "NAME", c.name).Replace(live)), nil, nil)
 		check.Must(t, err)
 		check.Equal(t, c.version+" "+c.name, map[string]any{"name": "web"}, resource["metadata"].(map[string]any))
 		check.Equal(t, c.version+" "+c.name, c.want, resource["data"].(map[string]any))
@@ -241,7 +244,7 @@ metadata:
   - {manager: helm, operation: Apply, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:accessModes: {}, f:storageClassName: {}}}}
   - {manager: kube-controller-manager, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {f:volumeName: {}}}}
 spec: {accessModes: [ReadWriteOnce], storageClassName: fast, volumeName: pvc-123}
-`), nil)
+`), nil, nil)
 	check.Must(t, err)
 	check.Equal(t, "spec", map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast"}, resource["spec"].(map[string]any))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // oddities are texts that no user would write on purpose.
@@ -135,7 +136,7 @@ func printAll(e *environment, i item) error {
 
 // printObjects prints all information about its objects, on the cluster or not.
 func printObjects(e *environment, i item) error {
-	expected, err := expect(i.app)
+	expected, err := expect(i.app, plan.NoTypes)
 	if err != nil {
 		return nil //nolint:nilerr // what is refused has no objects
 	}

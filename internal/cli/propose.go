@@ -21,8 +21,8 @@ import (
 // propose returns an observer schema for a resource of a manifest. It leaves out what
 // others write to the live object, which is nil if there is none. Without a resource, the
 // schema observes what the author of the live object has written, without the defaults.
-// The author is the manager that has set most of it.
-func propose(resource, live map[string]any, defaults []schema.Path) (proposal, error) {
+// The author is the manager that has set most of it. Types describe a kind that is not built in.
+func propose(resource, live map[string]any, defaults []schema.Path, types *apitypes.Types) (proposal, error) {
 	base := resource
 	if resource == nil {
 		base = live
@@ -31,7 +31,7 @@ func propose(resource, live map[string]any, defaults []schema.Path) (proposal, e
 	if err != nil {
 		return proposal{}, fmt.Errorf("propose an observer schema: %w", err)
 	}
-	kind := apitypes.BuiltIn().Of(observed.ID())
+	kind := types.Of(observed.ID())
 	observed, ofServer := observed.WithoutServerOwned()
 	observed = observed.Align(kind)
 	p := proposer{live: live, fromLive: resource == nil, defaults: defaults, reasons: map[string]string{}, paths: map[string]schema.Path{}}

@@ -158,9 +158,10 @@ func proposeOf(ctx context.Context, e *environment, named string) error {
 	if live == nil {
 		return fmt.Errorf("there is no %s %s in namespace %s: name an existing one, or propose from a manifest, by -f", mapping.GroupVersionKind.Kind, name, namespace)
 	}
-	proposal, err := propose(lastApplied(live), live, nil)
+	types := objects.types(id)
+	proposal, err := propose(lastApplied(live), live, nil, types)
 	if err == nil {
-		proposal, err = withoutDefaults(proposal, live, objects.trialIn(ctx, mapping, namespace))
+		proposal, err = withoutDefaults(proposal, live, objects.trialIn(ctx, mapping, namespace), types)
 	}
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func proposeFor(ctx context.Context, e *environment, filename string) error {
 		if live == nil {
 			fmt.Fprintln(e.ErrOut, oneLine(id.String()+": it is not on the cluster, so it is unknown which fields others write"))
 		}
-		proposal, err := propose(resource, live, nil)
+		proposal, err := propose(resource, live, nil, objects.types(id))
 		if err != nil {
 			return err
 		}

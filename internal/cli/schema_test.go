@@ -107,7 +107,7 @@ type: null
 
 func proposed(t *testing.T, resource, live map[string]any) string {
 	t.Helper()
-	p, err := propose(resource, live, nil)
+	p, err := propose(resource, live, nil, nil)
 	check.Must(t, err)
 	text, err := p.text()
 	check.Must(t, err)
@@ -115,7 +115,7 @@ func proposed(t *testing.T, resource, live map[string]any) string {
 }
 
 func TestProposeNeedsManagedFields(t *testing.T) {
-	_, err := propose(nil, parsed(t, service), nil)
+	_, err := propose(nil, parsed(t, service), nil, nil)
 	check.Fails(t, "propose", err, "propose from a manifest, by -f")
 }
 

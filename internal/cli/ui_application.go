@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/ui"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
@@ -88,7 +89,7 @@ func (d description) uiObjects() []ui.ObjectRow {
 		delete(statuses, key)
 		rows = append(rows, d.uiObject(id, object))
 	}
-	expected, _ := expect(d.app) // the conditions have the error
+	expected, _ := expect(d.app, plan.NoTypes) // the conditions have the error
 	for _, e := range expected {
 		add(lens.Placed(d.app, e.ID))
 	}

@@ -56,7 +56,7 @@ func (s *uiSource) planned(ctx context.Context, name types.NamespacedName) (plan
 	if last.app != nil && last.stored.UID == i.stored.UID && last.stored.ResourceVersion == i.stored.ResourceVersion {
 		return last, nil
 	}
-	expected, err := expect(i.app)
+	expected, err := expect(i.app, typesOn(s.objectsOf, i.app.Cluster))
 	if err != nil {
 		return plannedItem{}, err
 	}

@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Lister lists what a target serves. A discovery client implements it.
+// Lister lists and describes what a target serves. A discovery client implements it.
 type Lister interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+	discovery.OpenAPIV3SchemaInterface
 }
 
 // catalogue is all that a target serves, read at one time.

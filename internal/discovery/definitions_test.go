@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +46,7 @@ func newLive(t *testing.T, config *rest.Config) *live {
 	began := time.Now()
 	l.Kinds = NewKinds(client, func(owner types.NamespacedName, after time.Duration) {
 		time.AfterFunc(after/haste, func() { l.woken <- owner }) // like the queue
-	}, func() time.Time { return began.Add(haste * time.Since(began)) })
+	}, func() time.Time { return began.Add(haste * time.Since(began)) }, logr.Discard())
 	logger := funcr.New(func(_, text string) { l.log <- text }, funcr.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,9 +33,11 @@ type Kinds struct {
 	target Lister
 	notify func(owner types.NamespacedName, after time.Duration)
 	now    func() time.Time
+	logger logr.Logger
 
-	// reading is locked while the target is asked, so that all callers wait for one answer.
-	reading sync.Mutex
+	// reading is locked while the target is asked, so that all callers wait for one answer. So is
+	// describing, while types are read.
+	reading, describing sync.Mutex
 
 	mu sync.Mutex
 	// found are the kinds that were asked for and that the target serves.
@@ -50,6 +53,8 @@ type Kinds struct {
 	// servedAt, and the last one was dropped at reread.
 	served           *catalogue
 	servedAt, reread time.Time
+	// defined are the types that definitions describe.
+	defined map[schema.GroupVersion]definedTypes
 }
 
 type foundKind struct {
@@ -59,15 +64,17 @@ type foundKind struct {
 
 // NewKinds returns the kinds of a target. They call notify with each Application that has
 // to ask again, and with the time after which it has to.
-func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), now func() time.Time) *Kinds {
+func NewKinds(target Lister, notify func(types.NamespacedName, time.Duration), now func() time.Time, logger logr.Logger) *Kinds {
 	return &Kinds{
 		target:    target,
 		notify:    notify,
 		now:       now,
+		logger:    logger,
 		found:     map[schema.GroupVersionKind]foundKind{},
 		changed:   map[string]time.Time{},
 		redefined: map[string]int{},
 		asked:     map[types.NamespacedName][]string{},
+		defined:   map[schema.GroupVersion]definedTypes{},
 	}
 }
 
@@ -238,5 +245,20 @@ func (k *Kinds) invalidate(group string) []types.NamespacedName {
 			owners = append(owners, owner)
 		}
 	}
+	k.redefineLocked(group, len(owners) > 0)
 	return owners
+}
+
+// redefineLocked compares the types of a group again. Without an Application that asked for the group, it forgets them.
+func (k *Kinds) redefineLocked(group string, isAsked bool) {
+	for version, known := range k.defined {
+		switch {
+		case version.Group != group:
+		case isAsked:
+			known.until, known.failures = time.Time{}, 0
+			k.defined[version] = known
+		default:
+			delete(k.defined, version)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,7 @@ type world struct {
 	rereads   int
 	time      time.Time
 	notices   []notice
+	documents documents
 }
 
 // newWorld returns a target with built-in kinds, and these others.
@@ -49,7 +51,7 @@ func newWorld(others ...*metav1.APIResourceList) *world {
 	w.serve(others...)
 	w.Kinds = NewKinds(w, func(owner types.NamespacedName, after time.Duration) {
 		w.notices = append(w.notices, notice{owner.Name, after})
-	}, func() time.Time { return w.time })
+	}, func() time.Time { return w.time }, logr.Discard())
 	return w
 }
 

@@ -88,7 +88,7 @@ func admitted(t testing.TB, resource, observerSchema string) (*application.Appli
 	}
 	app, err := application.Read(cm)
 	check.Must(t, err)
-	expected, err := plan.Expect(app)
+	expected, err := plan.Expect(app, plan.NoTypes)
 	check.Must(t, err)
 	return app, expected[0]
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -60,7 +59,7 @@ func Lines(app *application.Application, e plan.Expected, live map[string]any, p
 	}
 	desired := desiredAt(app, e, id)
 	r := &reader{
-		expected: e, desired: desired, sight: Sight{e.ID.Kind, private}, types: apitypes.BuiltIn().Of(e.ID),
+		expected: e, desired: desired, sight: Sight{e.ID.Kind, private}, types: e.Types.Of(e.ID),
 		found: findingsOf(e.Schema.Compare(desired, live).Details()), culprits: blame.IndexOf(live), partners: partnersOf(e, desired, live),
 	}
 	root := spot{document: e.Mangled.Document(), path: schema.Path{}, place: schema.Path{}, observable: true}

@@ -1,7 +1,6 @@
 package lens
 
 import (
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -14,7 +13,7 @@ type partners map[string]int
 func partnersOf(e plan.Expected, desired, live map[string]any) partners {
 	found := partners{}
 	if all, err := schema.Default(desired); err == nil {
-		found.record(all.Align(apitypes.BuiltIn().Of(e.ID)).Values(desired, live))
+		found.record(all.Align(e.Types.Of(e.ID)).Values(desired, live))
 	}
 	found.record(e.Schema.Values(desired, live))
 	return found

@@ -14,9 +14,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// Types are the types of an API. They are safe for concurrent use.
+// Types are the types of an API. They are safe for concurrent use. Nil Types are the built-in ones.
 type Types struct {
 	converter managedfields.TypeConverter
+	// isDefined reports that definitions describe the types, not Go types, which omit zeros.
+	isDefined bool
 }
 
 // BuiltIn returns the types that client-go knows. The first call takes some tens of milliseconds and a
@@ -29,6 +31,9 @@ var builtIn = sync.OnceValue(func() *Types {
 
 // Of returns the type of a resource, nil if it is not known.
 func (t *Types) Of(id manifest.ID) schema.Type {
+	if t == nil {
+		t = BuiltIn()
+	}
 	var empty unstructured.Unstructured
 	empty.SetAPIVersion(id.APIVersion)
 	empty.SetKind(id.Kind)
@@ -36,7 +41,7 @@ func (t *Types) Of(id manifest.ID) schema.Type {
 	if err != nil {
 		return nil // no other error is possible for an object without fields
 	}
-	return place{schema: value.Schema(), ref: value.TypeRef()}
+	return place{schema: value.Schema(), ref: value.TypeRef(), isDefined: t.isDefined}
 }
 
 // Refine returns the schema with all known facts about the type of its resource. Its lists are
@@ -61,9 +66,12 @@ func AcceptWritten(observed schema.Schema, desired map[string]any) schema.Schema
 
 // place is a type within the type of a resource.
 type place struct {
-	schema *smd.Schema
-	ref    smd.TypeRef
+	schema    *smd.Schema
+	ref       smd.TypeRef
+	isDefined bool
 }
+
+func (p place) at(ref smd.TypeRef) place { return place{p.schema, ref, p.isDefined} }
 
 func (p place) resolve() smd.Atom {
 	atom, _ := p.schema.Resolve(p.ref) // an unknown type has no parts
@@ -77,15 +85,15 @@ func (p place) Field(name string) schema.Type {
 		return nil
 	}
 	if known, ok := fields.FindField(name); ok {
-		return place{p.schema, known.Type}
+		return p.at(known.Type)
 	}
-	return place{p.schema, fields.ElementType}
+	return p.at(fields.ElementType)
 }
 
 // Element implements schema.Type.
 func (p place) Element() schema.Type {
 	if list := p.resolve().List; list != nil {
-		return place{p.schema, list.ElementType}
+		return p.at(list.ElementType)
 	}
 	return nil
 }
@@ -103,7 +111,7 @@ func (p place) Structure() schema.Structure {
 		return schema.Plain
 	case atom.Map.ElementRelationship == smd.Atomic:
 		return schema.AtomicMap
-	case len(atom.Map.Fields) > 0:
+	case len(atom.Map.Fields) > 0 && atom.Map.ElementType == (smd.TypeRef{}): // not x-kubernetes-preserve-unknown-fields
 		return schema.Struct
 	}
 	return schema.Map
@@ -128,15 +136,29 @@ func (p place) Keys() []schema.Key {
 	if list == nil || list.ElementRelationship != smd.Associative {
 		return nil
 	}
-	element := place{p.schema, list.ElementType}.resolve()
 	keys := make([]schema.Key, 0, len(list.Keys))
 	for _, name := range list.Keys {
-		key := schema.Key{Name: name}
-		if element.Map != nil {
-			field, _ := element.Map.FindField(name)
-			key.Default = plain(field.Default)
-		}
-		keys = append(keys, key)
+		keys = append(keys, p.Key(name))
 	}
 	return keys
+}
+
+// Key implements schema.Type.
+func (p place) Key(name string) schema.Key {
+	key := schema.Key{Name: name, KeepsZero: p.isDefined}
+	list := p.resolve().List
+	if list == nil {
+		return key
+	}
+	fields := p.at(list.ElementType).resolve().Map
+	if fields == nil {
+		return key
+	}
+	switch field, _ := fields.FindField(name); {
+	case p.isDefined:
+		key.Default = field.Default
+	default:
+		key.Default = plain(field.Default)
+	}
+	return key
 }

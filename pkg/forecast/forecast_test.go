@@ -57,7 +57,7 @@ func newSubject(t testing.TB, manifestText string) subject {
 	id, err := manifest.Identify(cached.Drafts()[0].Manifest())
 	check.Must(t, err)
 	id.Namespace = app.Namespace
-	object, found, err := cached.Find(app, manifest.Ref{ID: id}, app.Namespace)
+	object, found, err := cached.Find(app, manifest.Ref{ID: id}, app.Namespace, plan.NoTypes)
 	check.Must(t, err)
 	if !found {
 		t.Fatalf("the plan has no %s", id)

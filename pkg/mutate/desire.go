@@ -75,7 +75,7 @@ func read(spec application.Spec) draft {
 	if key != application.ManifestKey {
 		d.Translated = d.Manifest
 	}
-	mangled, findings := schema.Mangle(resources, custom)
+	mangled, findings := schema.MangleTyped(resources, custom, apitypes.BuiltIn().Of)
 	d.Mangled = mangled
 	for _, warning := range findings.Warnings() {
 		d.warnings = append(d.warnings, "data."+warning.Error())
@@ -94,7 +94,7 @@ func (d *draft) hook(hooks application.Hooks, custom []map[string]any) {
 	if d.refusals = refusals; len(refusals) > 0 {
 		return
 	}
-	mangled, findings := schema.Mangle(valuesOf(injection.resources), valuesOf(injection.custom))
+	mangled, findings := schema.MangleTyped(valuesOf(injection.resources), valuesOf(injection.custom), apitypes.BuiltIn().Of)
 	d.refusals = refuse(findings.Errors())
 	d.Manifest, d.Mangled, d.Secrets = injection.resources, mangled, injection.secrets
 	d.warnings = append(d.warnings, injection.warnings...)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -33,6 +34,12 @@ type Inputs struct {
 	Spec, Fetched string
 	Learned       []map[string]any
 }
+
+// TypesOf returns the types of an object whose kind is not built in, nil if they are not known.
+type TypesOf func(manifest.ID) *apitypes.Types
+
+// NoTypes is [TypesOf] without a cluster.
+func NoTypes(manifest.ID) *apitypes.Types { return nil }
 
 // Of returns the plan of an Application: the cached one if the inputs are equal. A nil Cache is empty.
 // The error is ErrRefused.
@@ -93,12 +100,12 @@ func (c *Cache) Drafts() []Object {
 	return drafts
 }
 
-// Complete refines drafts whose Ref or Unserved the caller has set. Drafts at the same place as
-// before come from the cache.
+// Complete refines drafts whose Ref, Types or Unserved the caller has set. Drafts of the same types, at
+// the same place as before, come from the cache.
 func (c *Cache) Complete(app *application.Application, drafts []Object) error {
 	for i := range drafts {
 		unserved := drafts[i].Unserved // the cache does not store it
-		if c.objects[i].Revision == "" || c.objects[i].Ref != drafts[i].Ref {
+		if c.objects[i].Revision == "" || c.objects[i].Ref != drafts[i].Ref || c.objects[i].Types != drafts[i].Types {
 			drafts[i].owner, drafts[i].ownerUID = app.NamespacedName, app.UID
 			if err := drafts[i].complete(app); err != nil {
 				return err
@@ -115,8 +122,9 @@ func (c *Cache) Complete(app *application.Application, drafts []Object) error {
 }
 
 // Find returns the object of the plan that is at a place on the target, and whether there is one. home
-// is the namespace there for the Application's own. The object is complete. The cache does not change.
-func (c *Cache) Find(app *application.Application, at manifest.Ref, home string) (Object, bool, error) {
+// is the namespace there for the Application's own. The object is complete. typesOf returns the types of
+// an object. The cache does not change.
+func (c *Cache) Find(app *application.Application, at manifest.Ref, home string, typesOf TypesOf) (Object, bool, error) {
 	for i := range c.objects[:len(c.objects)-len(c.secrets)] {
 		o := c.objects[i].draft()
 		namespace := o.manifestNamespace
@@ -129,7 +137,7 @@ func (c *Cache) Find(app *application.Application, at manifest.Ref, home string)
 		if o.Namespace = namespace; !IsSame(o.ID, at.ID) {
 			continue
 		}
-		o.Ref.Resource, o.owner, o.ownerUID = at.Resource, app.NamespacedName, app.UID
+		o.Ref.Resource, o.owner, o.ownerUID, o.Types = at.Resource, app.NamespacedName, app.UID, typesOf(o.ID)
 		return o, true, o.complete(app)
 	}
 	return Object{}, false, nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -16,13 +17,15 @@ type Expected struct {
 	// Manifest is the user's resource, Desired is the same with learned values. Neither has the
 	// marks, which [application.Marks] returns for the place of the object.
 	Manifest, Desired map[string]any
+	// Types describe a kind that is not built in, nil if they are not known.
+	Types *apitypes.Types
 	// LastObserved and Learned are its entries in these documents, nil if there is none.
 	LastObserved, Learned map[string]any
 }
 
 // Expect returns the objects of an Application in the order of its manifest. It omits the Secrets
 // of hooks, whose values only the agent knows. The error is ErrRefused.
-func Expect(app *application.Application) ([]Expected, error) {
+func Expect(app *application.Application, typesOf TypesOf) ([]Expected, error) {
 	desired, objects, err := desire(app)
 	if err != nil {
 		return nil, err
@@ -31,11 +34,12 @@ func Expect(app *application.Application) ([]Expected, error) {
 	expected := make([]Expected, len(objects))
 	for i := range objects {
 		o := &objects[i]
+		o.Types = typesOf(o.ID)
 		if err := o.complete(app); err != nil {
 			return nil, err
 		}
 		expected[i] = Expected{
-			ID: o.ID, Schema: o.Schema, Mangled: o.Mangled, Manifest: o.Manifest(), Desired: o.Desired(),
+			ID: o.ID, Types: o.Types, Schema: o.Schema, Mangled: o.Mangled, Manifest: o.Manifest(), Desired: o.Desired(),
 			LastObserved: EntryOf(app.LastObserved.Objects(), o.Manifest(), app.Namespace), Learned: EntryOf(app.Learned, o.Manifest(), app.Namespace),
 		}
 	}

@@ -77,7 +77,7 @@ func TestFindReturnsTheObjectAtAPlace(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			resource := gvr.GroupVersionResource{Resource: "things"}
-			object, found, err := cached.Find(app, manifest.Ref{ID: c.at, Resource: resource}, c.home)
+			object, found, err := cached.Find(app, manifest.Ref{ID: c.at, Resource: resource}, c.home, plan.NoTypes)
 			check.Must(t, err)
 			if found != c.found {
 				t.Fatalf("found: %v, want %v", found, c.found)
@@ -105,7 +105,7 @@ func TestFindLeavesTheCacheAsItIs(t *testing.T) {
 	for _, draft := range before {
 		at := manifest.Ref{ID: draft.ID}
 		at.Namespace = "prod"
-		_, _, err := cached.Find(app, at, "prod")
+		_, _, err := cached.Find(app, at, "prod", plan.NoTypes)
 		check.Must(t, err)
 	}
 	for i, draft := range cached.Drafts() {

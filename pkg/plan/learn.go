@@ -20,10 +20,15 @@ const formsKey = application.Prefix + "forms"
 // complete refines the object with its entries in the documents.
 func (o *Object) complete(app *application.Application) error {
 	var err error
-	if o.Forms, err = formsIn(EntryOf(app.Learned, o.Manifest(), app.Namespace)); err != nil {
+	entry := EntryOf(app.Learned, o.Manifest(), app.Namespace)
+	if o.Forms, err = formsIn(entry); err != nil {
 		return fmt.Errorf("read the forms of %s: %w", o.ID, err)
 	}
-	return o.pin(o.Desired())
+	desired := o.Desired()
+	if o.Types != nil && entry != nil { // with their keys, learned values stay with their elements
+		desired = o.Mangled.Align(o.Types.Of(o.ID)).Retain(o.Manifest(), entry)
+	}
+	return o.pin(desired)
 }
 
 // formsIn reads the forms in an entry of status.learned.
@@ -126,6 +131,9 @@ func (o *Object) ForgetLearned() (some bool, err error) {
 // are none.
 func (o *Object) Learned() map[string]any {
 	learned := o.Schema.Learned(o.Desired(), o.Manifest())
+	if o.Types != nil { // which may be unknown to the next agent
+		learned = o.Schema.LearnedInPlace(o.Desired(), o.Manifest())
+	}
 	if len(o.Forms) == 0 {
 		return learned
 	}

@@ -33,6 +33,8 @@ type Object struct {
 	// HasForgotten reports that a learned value was forgotten, because the API server refuses or
 	// drops it.
 	HasForgotten bool
+	// Types describe a kind that is not built in. If they are nil, its lists have only stated keys.
+	Types *apitypes.Types
 	// Unserved is the reason why the target has no place for the object, nil if it has one.
 	Unserved error
 
@@ -68,7 +70,7 @@ func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
 // pin sets the desired state, and derives all else from it.
 func (o *Object) pin(desired map[string]any) error {
 	o.desired = treeOf(desired)
-	o.Schema = apitypes.BuiltIn().Refine(o.Mangled, desired)
+	o.Schema = o.Types.Refine(o.Mangled, desired)
 	o.Forms = o.Schema.Keep(desired, o.Forms)
 	o.Schema = shapes.Share(o.Schema.Accept(o.Forms))
 	o.marked = treeOf(o.Marks().On(Placed(desired, o.Namespace))).packed()
@@ -113,7 +115,7 @@ func revise(parts ...any) (string, error) {
 
 // draft returns the object before its place on the target is known.
 func (o *Object) draft() Object {
-	draft := Object{Ref: manifest.Ref{ID: o.ID}, Mangled: o.Mangled, desired: o.desired, manifest: o.manifest, manifestNamespace: o.manifestNamespace}
+	draft := Object{Ref: manifest.Ref{ID: o.ID}, Mangled: o.Mangled, Types: o.Types, desired: o.desired, manifest: o.manifest, manifestNamespace: o.manifestNamespace}
 	draft.ID.Namespace = o.manifestNamespace
 	return draft
 }

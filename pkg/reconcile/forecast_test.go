@@ -122,7 +122,7 @@ func (w *world) guardSees(t *testing.T) (*application.Application, plan.Object) 
 	plans, err := none.Of(app)
 	check.Must(t, err)
 	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-	object, found, err := plans.Find(app, manifest.Ref{ID: id}, app.Namespace)
+	object, found, err := plans.Find(app, manifest.Ref{ID: id}, app.Namespace, plan.NoTypes)
 	check.Must(t, err)
 	check.Equal(t, "the plan has the object", true, found)
 	return app, object

@@ -100,6 +100,7 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 			objects[i].Unserved = err
 			continue
 		}
+		objects[i].Types = s.kinds.Types(app.NamespacedName, objects[i].ID)
 		served, found = append(served, &objects[i]), append(found, at)
 	}
 	refs, err := s.conclusion.residence.confine(app, found)

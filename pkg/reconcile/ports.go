@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -61,6 +62,9 @@ type Observers interface {
 // holds for the error. Kinds notifies the Application when that may have changed.
 type Kinds interface {
 	Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error)
+	// Types returns the types of a kind that is not built in, nil if they are not known. The same
+	// definitions have the same pointer. Kinds notifies the Application when to ask again.
+	Types(asking types.NamespacedName, id manifest.ID) *apitypes.Types
 	// Redefinitions returns how often a definition of the API group has changed. It is always 0 if
 	// definitions are not watched.
 	Redefinitions(group string) int

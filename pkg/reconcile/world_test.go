@@ -28,6 +28,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -85,6 +86,8 @@ type world struct {
 	reports []string
 	// redefinitions is how often a definition of a kind has changed.
 	redefinitions int
+	// types describe the kinds that are not built in.
+	types *apitypes.Types
 	// looked counts the reads of an object before its deletion.
 	looked map[string]int
 	// The targets of the last call of Observe and of Start.
@@ -124,7 +127,7 @@ func (w *world) restart() {
 	}
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
-		Kinds: kinds{mapper(), &w.redefinitions}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
+		Kinds: kinds{mapper(), &w.redefinitions, &w.types}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome status.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
@@ -139,10 +142,14 @@ type kinds struct {
 	meta.RESTMapper
 
 	redefinitions *int
+	types         **apitypes.Types
 }
 
 // Redefinitions implements reconcile.Kinds.
 func (k kinds) Redefinitions(string) int { return *k.redefinitions }
+
+// Types implements reconcile.Kinds.
+func (k kinds) Types(types.NamespacedName, manifest.ID) *apitypes.Types { return *k.types }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
 	mapping, err := k.RESTMapping(id.GroupVersionKind().GroupKind(), id.GroupVersionKind().Version)

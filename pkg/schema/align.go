@@ -11,6 +11,8 @@ type Type interface {
 	// Keys are the merge keys of a list (x-kubernetes-list-map-keys). There are none if its
 	// elements have no key.
 	Keys() []Key
+	// Key is a field of a list's elements, as a part of their key.
+	Key(name string) Key
 	// Structure is how the API treats the parts of an object or a list.
 	Structure() Structure
 }
@@ -58,7 +60,7 @@ func KeysAt(t Type, path Path) []Key {
 // nil if it is unknown.
 //
 //   - The elements of a list with merge keys are found by key. Keys that the user has set take
-//     precedence. The elements of a set are found by their value.
+//     precedence, with the defaults of t. The elements of a set are found by their value.
 //   - In all other lists, elements that match what is desired are found first: the longest common
 //     subsequence, then those that have moved. What then remains between two of them is compared by
 //     place.
@@ -111,9 +113,7 @@ func align(n node, t Type, atomic bool) node {
 		}
 		return n.with(fields)
 	case list:
-		if n.stated == nil && t != nil {
-			n.keys = slices.Clone(t.Keys())
-		}
+		n.keys = keysOf(n, t)
 		n.alignment = inOrder
 		if structure == SetList {
 			n.alignment = inNoOrder
@@ -126,6 +126,17 @@ func align(n node, t Type, atomic bool) node {
 		return n
 	}
 	return n
+}
+
+// keysOf returns the keys of a list, stated or of its type.
+func keysOf(n list, t Type) keys {
+	switch {
+	case t == nil:
+		return n.keys
+	case n.stated == nil:
+		return slices.Clone(t.Keys())
+	}
+	return n.keys.of(t)
 }
 
 func fieldType(t Type, name string) Type {

@@ -18,6 +18,7 @@ type atomic struct{}
 func (atomic) Field(string) schema.Type    { return atomic{} }
 func (atomic) Element() schema.Type        { return atomic{} }
 func (atomic) Keys() []schema.Key          { return nil }
+func (atomic) Key(name string) schema.Key  { return schema.Key{Name: name} }
 func (atomic) Structure() schema.Structure { return schema.AtomicMap }
 
 // sets is an API type whose lists are sets.

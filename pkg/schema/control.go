@@ -96,14 +96,23 @@ func readListKey(r *report, value any) keys {
 	return read
 }
 
-// checkKeys refuses keys that the manifest's elements do not have.
-func checkKeys(r *report, stated keys, elements []any) {
+// checkKeys refuses keys that the manifest's elements do not have. If the API's type is unknown, a field
+// with a default may be absent: an element with a part of its key is a warning.
+func checkKeys(r *report, stated keys, elements []any, isUnknown bool) {
 	if len(stated) == 0 {
 		return
 	}
-	if i := slices.IndexFunc(elements, func(element any) bool { return !stated.known(element) }); i >= 0 {
+	isIncomplete := func(element any) bool { return !stated.known(element) }
+	isRefused := isIncomplete
+	if isUnknown {
+		isRefused = func(element any) bool { return !stated.partly(element) }
+	}
+	if i := slices.IndexFunc(elements, isRefused); i >= 0 {
 		r.add("key-missing", "Element %d of the manifest's list has no %s to be found by: add it, or leave %s out",
 			i, stated.names(), ListKeyKey)
+	} else if i := slices.IndexFunc(elements, isIncomplete); i >= 0 {
+		r.warn("key-partly-missing", "Element %d of the manifest's list has no %s: this is right if the definition of the kind has a default for it; without a default, add it, or %s has no effect",
+			i, stated.missing(elements[i]).names(), ListKeyKey)
 	}
 	if !stated.distinct(elements) {
 		r.add("key-duplicate", "Two elements of the manifest's list have the same %s: name further fields in %s",

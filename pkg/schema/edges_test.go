@@ -60,6 +60,7 @@ type defaulted struct{}
 
 func (d defaulted) Field(string) schema.Type    { return d }
 func (d defaulted) Element() schema.Type        { return nil }
+func (d defaulted) Key(name string) schema.Key  { return schema.Key{Name: name} }
 func (d defaulted) Structure() schema.Structure { return schema.KeyedList }
 func (d defaulted) Keys() []schema.Key {
 	return []schema.Key{{Name: "name"}, {Name: "port", Default: int64(80)}}

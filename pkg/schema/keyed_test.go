@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -37,6 +38,12 @@ func (s songs) Field(name string) schema.Type {
 
 func (s songs) Element() schema.Type { return songs{} }
 func (s songs) Keys() []schema.Key   { return s.keys }
+func (s songs) Key(name string) schema.Key {
+	if name == "protocol" {
+		return schema.Key{Name: name, Default: "TCP"}
+	}
+	return schema.Key{Name: name}
+}
 func (s songs) Structure() schema.Structure {
 	if s.keys != nil {
 		return schema.KeyedList
@@ -121,6 +128,7 @@ type keyed string
 func (k keyed) Field(string) schema.Type    { return k }
 func (k keyed) Element() schema.Type        { return k }
 func (k keyed) Keys() []schema.Key          { return []schema.Key{{Name: string(k)}} }
+func (k keyed) Key(name string) schema.Key  { return schema.Key{Name: name} }
 func (k keyed) Structure() schema.Structure { return schema.KeyedList }
 
 // The example of the Krake documentation, Observers: a port of the manifest, and an optional port that was learned.
@@ -178,4 +186,47 @@ func TestAcceptedLengthOfAKeyedList(t *testing.T) {
 		{Op: "remove", Path: "/spec/list/0"},
 		{Op: "add", Path: "/spec/list/1", Value: object{"k": "a"}},
 	}, s.Patch(desired, complete(decode(t, "spec: {list: [{k: evil}, {k: added}]}"))))
+}
+
+// A value that is learned in place belongs to the same element for a schema without the keys. With them, it follows its
+// element to another place.
+func TestLearnedInPlace(t *testing.T) {
+	manifest := complete(decode(t, "spec: {parts: [{name: a, beats: 1}, {name: b}, {name: c, beats: 2}]}"))
+	literal := parse(t, complete(decode(t, `spec: {parts: [{beats: null}, {beats: null}, {beats: null},
+		{observer_schema_list_min_length: 3, observer_schema_list_max_length: 0}]}`)))
+	keyed := literal.Align(keyed("name"))
+	known := keyed.LateInitialize(manifest, complete(decode(t, "spec: {parts: [{name: b, beats: 7}, {name: a, beats: 1}, {name: c, beats: 2}]}")))
+	learned := keyed.LearnedInPlace(known, manifest)
+	check.Equal(t, "learned", decode(t, "parts: [{name: a}, {name: b, beats: 7}]"), learned["spec"].(object))
+	for _, s := range []schema.Schema{keyed, literal, literal.Align(nil)} {
+		check.Equal(t, "retained", known, s.Retain(manifest, learned))
+	}
+	moved := complete(decode(t, "spec: {parts: [{name: b}, {name: a, beats: 1}, {name: c, beats: 2}]}"))
+	check.Equal(t, "retained elsewhere", complete(decode(t, "spec: {parts: [{name: b, beats: 7}, {name: a, beats: 1}, {name: c, beats: 2}]}")), keyed.Retain(moved, learned))
+}
+
+// An element may lack a field of a stated key that has a default. Of an unknown type that is a warning. An element
+// without any field of the key is a mistake.
+func TestStatedKeysWithDefaults(t *testing.T) {
+	unknown := func(manifest.ID) schema.Type { return nil }
+	known := func(manifest.ID) schema.Type { return songs{} }
+	for _, c := range []struct {
+		why, ports string
+		typeOf     func(manifest.ID) schema.Type
+		want       []string
+	}{
+		{"the type has a default", "[{port: 53}, {port: 53, protocol: UDP}]", known, nil},
+		{"the default makes two equal", "[{port: 53}, {port: 53, protocol: TCP}]", known, []string{"key-duplicate at spec.observer_schema[0].spec.ports"}},
+		{"the type has no default", "[{protocol: UDP}]", known, []string{"key-missing at spec.observer_schema[0].spec.ports"}},
+		{"the type is unknown", "[{port: 53, protocol: UDP}, {port: 53}]", unknown, []string{"warning key-partly-missing at spec.observer_schema[0].spec.ports"}},
+		{"no field of the key", "[{name: a}]", unknown, []string{"key-missing at spec.observer_schema[0].spec.ports"}},
+		{"a field that is no key", "[{port: 53, protocol: [TCP]}]", unknown, []string{"key-missing at spec.observer_schema[0].spec.ports"}},
+		{"no object", "[53]", unknown, []string{"key-missing at spec.observer_schema[0].spec.ports"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			_, findings := schema.MangleTyped([]any{complete(decode(t, "spec: {ports: "+c.ports+"}"))},
+				[]any{complete(decode(t, "spec: {ports: [{observer_schema_list_min_length: 9, observer_schema_list_max_length: 0, observer_schema_list_key: [port, protocol]}]}"))}, c.typeOf)
+			check.Equal(t, "findings", c.want, places(findings))
+		})
+	}
 }

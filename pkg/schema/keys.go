@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,9 +11,21 @@ type Key struct {
 	Name string
 	// Default is the value for an element without the field ("protocol: TCP").
 	Default any
+	// KeepsZero reports that a zero is a value. Where there is a default, it else counts as absent, as
+	// a field of a Go type that omits it.
+	KeepsZero bool
 }
 
 type keys []Key
+
+// of returns the same fields as keys of a list of the type t.
+func (k keys) of(t Type) keys {
+	typed := make(keys, 0, len(k))
+	for _, key := range k {
+		typed = append(typed, t.Key(key.Name))
+	}
+	return typed
+}
 
 // known reports whether an element has its whole key. Fields with a default may be absent, and all
 // others must have a plain value. An element with a partial key would become another one as soon as
@@ -26,6 +39,23 @@ func (k keys) known(element any) bool {
 		}
 	}
 	return ok && len(k) > 0
+}
+
+// partly reports whether an element has a part of its key, or the whole key, and no field that cannot be one.
+func (k keys) partly(element any) bool {
+	fields, _ := element.(map[string]any)
+	missing := k.missing(element)
+	for _, key := range missing {
+		if fields[key.Name] != nil {
+			return false
+		}
+	}
+	return len(missing) < len(k)
+}
+
+// missing returns the fields of its key that an element does not have as plain values.
+func (k keys) missing(element any) keys {
+	return slices.DeleteFunc(slices.Clone(k), func(key Key) bool { return keys{key}.known(element) })
 }
 
 func (k keys) allKnown(elements []any) bool {
@@ -77,10 +107,11 @@ func (k keys) same(a, b any) bool {
 	return true
 }
 
-// of returns the value of the field. For a server with a default, a zero counts as absent.
+// of returns the value of the field, or its default.
 func (k Key) of(element map[string]any) any {
 	value := element[k.Name]
-	if k.Default != nil && (value == nil || value == "" || equal(value, int64(0))) {
+	isZero := !k.KeepsZero && (value == "" || equal(value, int64(0)))
+	if k.Default != nil && (value == nil || isZero) {
 		return k.Default
 	}
 	return value

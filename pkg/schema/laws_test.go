@@ -378,6 +378,7 @@ func checkLearned(t *testing.T, s sample) {
 	known := s.schema.LateInitialize(s.first, s.live)
 	learned := s.schema.Learned(known, s.first)
 	check.Equal(t, "Retain(manifest, Learned(desired, manifest))", known, s.schema.Retain(s.first, learned))
+	check.Equal(t, "Retain(manifest, LearnedInPlace(desired, manifest))", known, s.schema.Retain(s.first, s.schema.LearnedInPlace(known, s.first)))
 	changed := s.schema.LateInitialize(s.schema.Retain(s.second, learned), s.live)
 	check.Equal(t, "after a change of the manifest", changed, s.schema.Retain(s.second, s.schema.Learned(changed, s.second)))
 }

@@ -93,7 +93,17 @@ func (f filling) list(n list, into, from []any) []any {
 // LateInitialize(manifest, live), then desired also equals Retain(manifest, Learned(desired,
 // manifest)). Therefore an object or a list without values to learn is learned as an empty one.
 func (s Schema) Learned(desired, manifest map[string]any) map[string]any {
-	value, some := beyond(s.root, desired, manifest)
+	return s.learned(excess{}, desired, manifest)
+}
+
+// LearnedInPlace is [Schema.Learned] with each element in its place. A schema without the keys can
+// retain these values, too.
+func (s Schema) LearnedInPlace(desired, manifest map[string]any) map[string]any {
+	return s.learned(excess{inPlace: true}, desired, manifest)
+}
+
+func (s Schema) learned(e excess, desired, manifest map[string]any) map[string]any {
+	value, some := e.beyond(s.root, desired, manifest)
 	learned, _ := value.(map[string]any)
 	if !some {
 		return nil
@@ -110,18 +120,24 @@ func (s Schema) Learned(desired, manifest map[string]any) map[string]any {
 	return learned
 }
 
+// excess finds learned values.
+type excess struct {
+	// inPlace reports that elements without learned values keep their places, with their keys.
+	inPlace bool
+}
+
 // beyond returns the observed values of value that base does not have, and whether there are any.
-func beyond(n node, value, base any) (any, bool) {
+func (e excess) beyond(n node, value, base any) (any, bool) {
 	switch n := n.(type) {
 	case constant:
 		return nil, false
 	case object:
 		if fields, ok := value.(map[string]any); ok {
-			return beyondObject(n, fields, base)
+			return e.object(n, fields, base)
 		}
 	case list:
 		if items, ok := value.([]any); ok {
-			return beyondList(n, items, base)
+			return e.list(n, items, base)
 		}
 	}
 	if value == nil || base != nil {
@@ -130,39 +146,45 @@ func beyond(n node, value, base any) (any, bool) {
 	return clone(value), true
 }
 
-func beyondObject(n object, fields map[string]any, base any) (any, bool) {
+func (e excess) object(n object, fields map[string]any, base any) (any, bool) {
 	known, fits := base.(map[string]any)
 	learned := map[string]any{}
 	if base != nil && !fits {
 		return learned, false
 	}
 	for _, f := range n.fields {
-		if value, some := beyond(f.node, fields[f.name], known[f.name]); some {
+		if value, some := e.beyond(f.node, fields[f.name], known[f.name]); some {
 			learned[f.name] = value
 		}
 	}
 	return learned, base == nil || len(learned) > 0
 }
 
-func beyondList(n list, items []any, base any) (any, bool) {
+func (e excess) list(n list, items []any, base any) (any, bool) {
 	known, fits := base.([]any)
-	learned := []any{}
 	if base != nil && !fits {
-		return learned, false
+		return []any{}, false
 	}
+	learned := e.elements(n, items, known)
+	return learned, base == nil || len(learned) > 0
+}
+
+// elements returns the elements of a list up to the last one with learned values.
+func (e excess) elements(n list, items, known []any) []any {
+	learned := []any{}
 	byKey := n.byKey(known) && n.byKey(items) && n.keys.distinct(items)
 	last := 0
 	for i := 0; i < len(n.items) && i < len(items); i++ {
-		value, some := beyond(n.items[i], items[i], at(known, i))
-		if some && (byKey || i >= len(known)) {
+		value, some := e.beyond(n.items[i], items[i], at(known, i))
+		if some && (byKey || i >= len(known)) || byKey && e.inPlace {
 			value = n.keys.with(value, items[i])
 		}
-		if some || !byKey {
+		if some || !byKey || e.inPlace {
 			learned = append(learned, value)
 		}
 		if some {
 			last = len(learned)
 		}
 	}
-	return slices.Clip(learned[:last]), base == nil || last > 0
+	return slices.Clip(learned[:last])
 }

@@ -12,7 +12,17 @@ import (
 // If there are errors among the findings, the set is nil. Paths begin with spec.manifest and
 // spec.observer_schema.
 func Mangle(resources, custom []any) (Set, Findings) {
-	var m mangler
+	return mangle(mangler{}, resources, custom)
+}
+
+// MangleTyped is [Mangle] for resources of an API. typeOf returns the type of a resource, nil if it is
+// unknown. A field of a stated key may be absent if it has a default, and of an unknown type with a
+// warning.
+func MangleTyped(resources, custom []any, typeOf func(manifest.ID) Type) (Set, Findings) {
+	return mangle(mangler{typeOf: typeOf}, resources, custom)
+}
+
+func mangle(m mangler, resources, custom []any) (Set, Findings) {
 	m.readManifest(resources)
 	m.readSchemas(custom)
 	set := m.defaults()
@@ -25,6 +35,8 @@ func Mangle(resources, custom []any) (Set, Findings) {
 type mangler struct {
 	report
 
+	// typeOf returns the type of a resource. It is nil if resources are of no API.
+	typeOf    func(manifest.ID) Type
 	resources []map[string]any
 	ids       []manifest.ID
 	custom    Set
@@ -95,7 +107,7 @@ func (m *mangler) readSchemas(custom []any) {
 		m.enter(fmt.Sprintf("spec.observer_schema[%d]", i))
 		if document, ok := raw.(map[string]any); ok {
 			documents[i] = document
-			ids[i], known[i] = parser{&m.report}.parseIdentity(document)
+			ids[i], known[i] = parser{report: &m.report}.parseIdentity(document)
 		} else {
 			m.add("not-an-object", "An observer schema must be an object")
 		}
@@ -125,12 +137,16 @@ func (m *mangler) reportStray(id manifest.ID) {
 }
 
 func (m *mangler) readSchema(document map[string]any, id manifest.ID, partner int) {
-	var resource map[string]any
+	p, resource := parser{report: &m.report}, described{}
+	if m.typeOf != nil {
+		resource.kind = m.typeOf(id)
+		p.isUnknown = resource.kind == nil
+	}
 	if partner >= 0 {
-		resource = m.resources[partner]
+		resource.value = m.resources[partner]
 		m.observed[partner] = true
 	}
-	m.custom = append(m.custom, parser{&m.report}.parse(id, document, resource))
+	m.custom = append(m.custom, p.parse(id, document, resource))
 }
 
 func (m *mangler) defaults() Set {

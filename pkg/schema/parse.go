@@ -10,7 +10,12 @@ import (
 
 // parser turns the user's document into the closed tree. A tree whose report has errors is never
 // used.
-type parser struct{ *report }
+type parser struct {
+	*report
+
+	// isUnknown reports that the API's type of the resource is unknown, so that a field of a key may have a default.
+	isUnknown bool
+}
 
 // parseIdentity reads the identity of a schema's resource.
 func (p parser) parseIdentity(document map[string]any) (manifest.ID, bool) {
@@ -48,14 +53,28 @@ func (p parser) identifier(value any, name string) string {
 	return ""
 }
 
-// parse reads the tree of a schema together with the manifest's resource. resource is nil if the
-// manifest has none.
-func (p parser) parse(id manifest.ID, document, resource map[string]any) Schema {
+// described is a value of the manifest, nil if there is none, and its type, nil if it is unknown.
+type described struct {
+	value any
+	kind  Type
+}
+
+func (d described) field(name string) described {
+	fields, _ := d.value.(map[string]any)
+	return described{fields[name], fieldType(d.kind, name)}
+}
+
+func (d described) element(i int) described {
+	elements, _ := d.value.([]any)
+	return described{at(elements, i), elementType(d.kind)}
+}
+
+// parse reads the tree of a schema together with the manifest's resource, which may be absent.
+func (p parser) parse(id manifest.ID, document map[string]any, resource described) Schema {
 	metadata, _ := document["metadata"].(map[string]any)
-	described, _ := resource["metadata"].(map[string]any)
 	root := p.fields(document, resource, "apiVersion", "kind", "metadata")
 	p.enter(".metadata")
-	observed := p.fields(metadata, described, "name")
+	observed := p.fields(metadata, resource.field("metadata"), "name")
 	p.leave()
 	for i := range observed {
 		if _, ok := observed[i].node.(leaf); ok && observed[i].name == "namespace" {
@@ -66,7 +85,7 @@ func (p parser) parse(id manifest.ID, document, resource map[string]any) Schema 
 }
 
 // fields parses the values of an object in the order of their names, except the named ones.
-func (p parser) fields(values, described map[string]any, but ...string) []field {
+func (p parser) fields(values map[string]any, described described, but ...string) []field {
 	fields := make([]field, 0, len(values))
 	for name := range values {
 		if !slices.Contains(but, name) {
@@ -76,14 +95,14 @@ func (p parser) fields(values, described map[string]any, but ...string) []field 
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i, f := range fields {
 		p.enter("." + f.name)
-		fields[i].node = p.value(f.name, values[f.name], described[f.name])
+		fields[i].node = p.value(f.name, values[f.name], described.field(f.name))
 		p.leave()
 	}
 	return fields
 }
 
 // value parses the schema of a field. described is its value in the manifest.
-func (p parser) value(name string, value, described any) node {
+func (p parser) value(name string, value any, described described) node {
 	n, ok := p.node(value, described)
 	if !ok {
 		way := "an observed value is written as null"
@@ -96,7 +115,7 @@ func (p parser) value(name string, value, described any) node {
 }
 
 // element parses the schema of an element of a list.
-func (p parser) element(value, described any) node {
+func (p parser) element(value any, described described) node {
 	n, ok := p.node(value, described)
 	if !ok {
 		p.add("element-not-null", "Element of a list is not null: an observed element is written as null")
@@ -105,7 +124,7 @@ func (p parser) element(value, described any) node {
 }
 
 // node parses the valid values of an observer schema: null, objects and lists.
-func (p parser) node(value, described any) (node, bool) {
+func (p parser) node(value any, described described) (node, bool) {
 	switch value := value.(type) {
 	case nil:
 		return leaf{}, true
@@ -132,24 +151,23 @@ func (p parser) tooDeep() bool {
 	return true
 }
 
-func (p parser) object(value map[string]any, described any) node {
-	fields, ok := described.(map[string]any)
-	if !ok && described != nil {
-		p.add("shape-mismatch", "The schema expects an object, the manifest has %s", shape(described))
+func (p parser) object(value map[string]any, described described) node {
+	if _, ok := described.value.(map[string]any); !ok && described.value != nil {
+		p.add("shape-mismatch", "The schema expects an object, the manifest has %s", shape(described.value))
 	}
-	return object{fields: p.fields(value, fields)}
+	return object{fields: p.fields(value, described)}
 }
 
-func (p parser) list(value []any, described any) node {
-	elements, ok := described.([]any)
-	if !ok && described != nil {
-		p.add("shape-mismatch", "The schema expects a list, the manifest has %s", shape(described))
+func (p parser) list(value []any, described described) node {
+	elements, ok := described.value.([]any)
+	if !ok && described.value != nil {
+		p.add("shape-mismatch", "The schema expects a list, the manifest has %s", shape(described.value))
 	}
 	items, control := readControl(p.report, value)
 	parsed := list{min: control.min, max: control.max, keys: control.keys, stated: control.stated, given: len(elements)}
 	for i, item := range items {
 		p.enter("[" + strconv.Itoa(i) + "]")
-		parsed.items = append(parsed.items, p.element(item, at(elements, i)))
+		parsed.items = append(parsed.items, p.element(item, described.element(i)))
 		p.leave()
 	}
 	if control.maxOK && control.max != 0 && control.max < len(items) {
@@ -158,7 +176,11 @@ func (p parser) list(value []any, described any) node {
 	if control.minOK && control.min < len(elements) {
 		p.warn("min-below-manifest", "%s is below the manifest's %d elements, so they may be removed", MinLengthKey, len(elements))
 	}
-	checkKeys(p.report, parsed.keys, elements)
+	stated := parsed.keys
+	if described.kind != nil {
+		stated = stated.of(described.kind)
+	}
+	checkKeys(p.report, stated, elements, p.isUnknown)
 	return parsed
 }
 

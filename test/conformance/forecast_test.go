@@ -82,7 +82,7 @@ func plannedOf(t *testing.T, c testCase) (*application.Application, *plan.Object
 	id, err := manifest.Identify(s.live)
 	kit.Must(t, err)
 	id.Namespace = "demo"
-	object, found, err := plans.Find(app, manifest.Ref{ID: id}, "demo")
+	object, found, err := plans.Find(app, manifest.Ref{ID: id}, "demo", plan.NoTypes)
 	kit.Must(t, err)
 	if !found {
 		return nil, nil, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/forecast"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
@@ -33,6 +34,8 @@ type Source struct {
 	Home func(namespace string) string
 	// Writer returns the user who writes the objects of an Application, "" for the agent itself.
 	Writer func(*application.Application) string
+	// Types returns the types of an object whose kind is not built in, nil if they are not known.
+	Types plan.TypesOf
 	// Live returns an object of the target. The guard reads one to judge a change of its scale.
 	Live func(context.Context, manifest.Ref) (map[string]any, error)
 	// Report reports that a user broke the glass.
@@ -135,7 +138,7 @@ var (
 )
 
 func (h *handler) judge(ctx context.Context, request admission.Request, about subject, app *application.Application) (judgement, error) {
-	object, planned, err := h.plans.find(ctx, app, about.at, h.Home(app.Namespace))
+	object, planned, err := h.plans.find(ctx, app, about.at, h.Home(app.Namespace), h.Types)
 	switch {
 	case err != nil:
 		return judgement{}, err

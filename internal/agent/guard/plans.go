@@ -31,12 +31,12 @@ func newPlans() plans { return plans{lru.New(maxPlans), semaphore.NewWeighted(pl
 
 // find returns the object of an Application at a place on the target, and whether there is one. home is
 // the namespace there for the Application's own.
-func (p plans) find(ctx context.Context, app *application.Application, at manifest.Ref, home string) (plan.Object, bool, error) {
+func (p plans) find(ctx context.Context, app *application.Application, at manifest.Ref, home string, typesOf plan.TypesOf) (plan.Object, bool, error) {
 	current, err := p.of(ctx, app)
 	if err != nil {
 		return plan.Object{}, false, err
 	}
-	return current.Find(app, at, home)
+	return current.Find(app, at, home, typesOf)
 }
 
 func (p plans) of(ctx context.Context, app *application.Application) (*plan.Cache, error) {

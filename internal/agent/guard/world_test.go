@@ -66,6 +66,7 @@ func newWorld(t testing.TB, manifestText string) *world {
 			},
 			Home:   func(string) string { return w.home },
 			Writer: func(*application.Application) string { return w.writer },
+			Types:  plan.NoTypes,
 			Live: func(context.Context, manifest.Ref) (map[string]any, error) {
 				return w.live, w.liveFails
 			},

@@ -10,6 +10,8 @@
 package target
 
 import (
+	"net/http"
+
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -29,10 +31,32 @@ func NewClients(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	kinds, err := discovery.NewDiscoveryClientForConfig(withLimit(config))
 	if err != nil {
 		return Clients{}, err
 	}
 	watched, err := metadata.NewForConfig(config)
 	return Clients{objects, kinds, watched}, err
+}
+
+// maxDescription is the number of bytes of one answer about what the target serves. The OpenAPI document of a group and
+// version grows with its definitions.
+const maxDescription = 32 << 20
+
+// withLimit returns the configuration with a limit for the size of an answer.
+func withLimit(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return limited{inner} })
+	return config
+}
+
+type limited struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(request)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxDescription)
+	}
+	return response, err
 }
