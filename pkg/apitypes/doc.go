@@ -5,8 +5,8 @@
 //	refined := types.Refine(observed, desired)
 //	refined.Compare(desired, live) // "cpu: 0.5" and "cpu: 500m" are equal, a sidecar moves no container
 //
-// The keys of built-in types come from client-go; the lists of other types have only the keys that an
-// observer schema states. The written form of a built-in type is the result of a round trip through its
+// The keys of built-in types come from client-go, those of other types from the OpenAPI document of a
+// server, see [FromOpenAPI]. Without it, their lists have only the keys that an observer schema states. The written form of a built-in type is the result of a round trip through its
 // Go type: quantities and times in their usual form, without omitted zero values. Other types are
 // compared by value, see schema.Schema.ByValue. Their forms come from a server's answers, see
 // schema.Schema.Accept.

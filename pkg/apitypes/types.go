@@ -39,7 +39,7 @@ func (t *Types) Of(id manifest.ID) schema.Type {
 	empty.SetKind(id.Kind)
 	value, err := t.converter.ObjectToTyped(&empty)
 	if err != nil {
-		return nil // no other error is possible for an object without fields
+		return nil // or a type without apiVersion and kind, which is no type of a resource
 	}
 	return place{schema: value.Schema(), ref: value.TypeRef(), isDefined: t.isDefined}
 }
