@@ -104,11 +104,7 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 		for name := range objects {
 			at := path + "/" + name
 			if part, isObserved := fields[name]; isObserved {
-				var inner schema.Type
-				if kind != nil {
-					inner = kind.Field(name)
-				}
-				if complaint := kept(part, inner, was[name], then[name], is[name], at); complaint != "" {
+				if complaint := kept(part, typeOf(kind, name), was[name], then[name], is[name], at); complaint != "" {
 					return complaint
 				}
 				continue
@@ -125,24 +121,34 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 	return ""
 }
 
-// observedPart returns the part of a manifest that a custom schema observes. It leaves out each list that is
-// not observed as in the default schema, because an apply of a part of a list removes its remaining elements
-// or their remaining fields.
-func observedPart(observed, usual, value any) (part any, some bool) {
+// observedPart returns the part of a manifest that a custom schema observes. It leaves out lists, and maps that
+// their type declares atomic: an apply of a part of them removes the others' elements and fields, which such a
+// schema leaves alone.
+func observedPart(observed any, kind schema.Type, value any) (part any, some bool) {
 	fields, isObject := observed.(map[string]any)
-	values, ok := value.(map[string]any)
-	if !isObject || !ok {
+	if !isObject {
 		_, isList := observed.([]any)
-		return value, !isList || cmp.Equal(observed, usual)
+		return value, !isList
 	}
-	usuals, _ := usual.(map[string]any)
+	values, ok := value.(map[string]any)
+	if !ok || kind != nil && kind.Structure() == schema.AtomicMap {
+		return nil, false
+	}
 	parts := map[string]any{}
 	for name, value := range values {
 		if inner, isObserved := fields[name]; isObserved {
-			if part, some := observedPart(inner, usuals[name], value); some {
+			if part, some := observedPart(inner, typeOf(kind, name), value); some {
 				parts[name] = part
 			}
 		}
 	}
-	return parts, len(parts) > 0 || len(values) == 0
+	return parts, len(parts) > 0
+}
+
+// typeOf returns the type of a field; nil if it is not known.
+func typeOf(kind schema.Type, field string) schema.Type {
+	if kind == nil {
+		return nil
+	}
+	return kind.Field(field)
 }

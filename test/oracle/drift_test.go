@@ -21,7 +21,7 @@ import (
 )
 
 // alter makes one random change in an object, of one value that the manifest has.
-func alter(random *rand.Rand, manifest, object map[string]any) (what string, path schema.Path) {
+func alter(random *rand.Rand, manifest, object map[string]any) (what string, made edit) {
 	all := spots(manifest, nil)
 	slices.SortFunc(all, func(a, b schema.Path) int { return strings.Compare(a.String(), b.String()) })
 	ways := drifts()
@@ -32,14 +32,14 @@ func alter(random *rand.Rand, manifest, object map[string]any) (what string, pat
 			path := all[random.IntN(len(all))]
 			value, ok := ways[name](random, runtime.DeepCopyJSONValue(schema.ValueAt(object, path)))
 			if ok && set(object, path, value) {
-				return name + " " + path.String(), path
+				return name + " " + path.String(), edit{path, value}
 			}
 		}
 	}
 }
 
 // write writes a changed object in a random way, as a random client.
-func (w *worker) write(t *testing.T, s *subject, d *drift, changed *unstructured.Unstructured, paths []schema.Path) (*unstructured.Unstructured, error) {
+func (w *worker) write(t *testing.T, s *subject, d *drift, changed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	t.Helper()
 	manager, name := fmt.Sprint("editor-", w.random.IntN(1000)), s.object.GetName()
 	typed, unknown := scheme.Scheme.New(s.object.GroupVersionKind())
@@ -62,9 +62,9 @@ func (w *worker) write(t *testing.T, s *subject, d *drift, changed *unstructured
 		body.SetGroupVersionKind(s.object.GroupVersionKind())
 		body.SetName(name)
 		body.SetNamespace(s.object.GetNamespace())
-		for _, path := range paths {
+		for _, one := range d.edits {
 			var fields []string
-			for _, step := range path {
+			for _, step := range one.path {
 				if step.Index >= 0 { // a list is applied as a whole
 					break
 				}

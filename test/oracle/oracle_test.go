@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -121,22 +119,15 @@ func createAll(t *testing.T, random *rand.Rand) (subjects []*subject) {
 
 // work makes a number of drifts. It stops early if many of them are not repaired.
 func (w *worker) work(t *testing.T, wanted int) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.Logf("PANIC %v\n%s", r, debug.Stack())
-		}
-	}()
 	for n := 0; n < wanted && w.counts["diverged"] < 10; {
 		s := w.subjects[w.random.IntN(len(w.subjects))]
 		d := w.try(t, s)
 		w.counts[d.result]++
 		if d.complaint != "" {
-			t.Errorf("%s: %s\n%s\n%s", d.result, strings.Join(d.what, ", then "), d.complaint, s)
+			t.Errorf("%s: %s\n%s\n%s\n%s", d.result, strings.Join(d.what, ", then "), d.complaint, s, s.shrink(t, &d))
 		}
 		if d.result != "change refused" && d.result != "no change" {
 			n++
-			t.Logf("%s %s: %s: %s", s.object.GetKind(), s.object.GetName(), d.result, strings.Join(d.what, ", then "))
-			s.lastWhat = d.what
 		}
 	}
 }
@@ -144,6 +135,7 @@ func (w *worker) work(t *testing.T, wanted int) {
 // drift is one change of an object, and what became of it.
 type drift struct {
 	what                   []string
+	edits                  []edit
 	before, drifted, final *unstructured.Unstructured
 	since                  kit.Mark
 	result, complaint      string
@@ -165,7 +157,7 @@ func (w *worker) try(t *testing.T, s *subject) drift {
 		d.before = s.get(t)
 	}
 	if d.before == nil {
-		d.diverge("it does not exist after %d drifts, %v", s.drifts, s.lastWhat)
+		d.diverge("it does not exist")
 		return d
 	}
 	last := s.last
@@ -228,8 +220,7 @@ func (s *subject) await(t *testing.T, d *drift) {
 				}
 				return
 			}
-		case meta.IsStatusConditionTrue(app.Status.Conditions, application.ContendedCondition) && time.Since(begin) < patience+time.Minute:
-			// It pauses, for a minute at most.
+		case s.isPaused(app) && time.Since(begin) < patience+time.Minute:
 		case time.Since(begin) > patience:
 			if err != nil {
 				complaint = err.Error()
@@ -239,6 +230,13 @@ func (s *subject) await(t *testing.T, d *drift) {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// isPaused reports that the agent pauses because of a fight, or that the API server does not answer.
+func (s *subject) isPaused(app *application.Application) bool {
+	reconciled := meta.FindStatusCondition(app.Status.Conditions, application.ReconciledCondition)
+	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ContendedCondition) ||
+		reconciled != nil && reconciled.Status == metav1.ConditionUnknown
 }
 
 // judge finds what is wrong with a repaired object.
@@ -300,14 +298,13 @@ func (w *worker) change(t *testing.T, s *subject, d *drift) (err error) {
 		return s.client.Delete(t.Context(), s.object.GetName(), metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	}
 	changed := d.before.DeepCopy()
-	var paths []schema.Path
 	for range 1 + w.random.IntN(3)/2 {
-		what, path := alter(w.random, s.object.Object, changed.Object)
-		d.what, paths = append(d.what, what), append(paths, path)
+		what, made := alter(w.random, s.object.Object, changed.Object)
+		d.what, d.edits = append(d.what, what), append(d.edits, made)
 	}
 	if differ(d.before, changed) == "" {
 		return errSame
 	}
-	d.drifted, err = w.write(t, s, d, changed, paths)
+	d.drifted, err = w.write(t, s, d, changed)
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -36,13 +37,12 @@ type subject struct {
 	object   *unstructured.Unstructured
 	resource string
 	client   dynamic.ResourceInterface
-	// observed is the observer schema, usual the default one. isDefault reports that they are the same.
-	observed, usual schema.Schema
-	isDefault       bool
+	// observed is the observer schema. isDefault reports that the Application has none.
+	observed  schema.Schema
+	isDefault bool
 	// drifts counts the changes, and last is the object after the last one; nil if that is not known.
-	drifts   int
-	last     *unstructured.Unstructured
-	lastWhat []string
+	drifts int
+	last   *unstructured.Unstructured
 }
 
 func (s *subject) String() string {
@@ -70,9 +70,8 @@ func newSubject(t *testing.T, namespace, app string, resource *unstructured.Unst
 		resource.SetNamespace(namespace)
 		s.client = hub.Dynamic.Resource(mapping.Resource).Namespace(namespace)
 	}
-	s.usual, err = schema.Default(resource.Object)
-	s.usual, _ = s.usual.WithoutServerOwned()
-	s.observed = s.usual
+	s.observed, err = schema.Default(resource.Object)
+	s.observed, _ = s.observed.WithoutServerOwned()
 	return s, err
 }
 
@@ -147,12 +146,12 @@ func (s *subject) objectIn(app *application.Application) (found application.Obje
 }
 
 // applied applies the observed part of the manifest on the server's side, with force, as a dry run. It
-// returns what that changes in the observed fields of the live object.
+// returns what that changes in the live object, or else what drift the agent sees there.
 func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, complaint string, err error) {
 	t.Helper()
 	body := s.object.DeepCopy()
 	if !s.isDefault {
-		part, _ := observedPart(s.observed.Document(), s.usual.Document(), body.Object)
+		part, _ := observedPart(s.observed.Document(), apitypes.BuiltIn().Of(s.observed.ID()), body.Object)
 		body.Object, _ = part.(map[string]any)
 		body.SetNamespace(s.object.GetNamespace())
 	}
@@ -165,16 +164,16 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 	if live == nil || live.GetDeletionTimestamp() != nil {
 		return live, "it does not exist", nil
 	}
-	if !s.isDefault {
+	if !lacksFields {
+		complaint = differ(live, applied)
+	}
+	if complaint == "" { // an apply keeps elements that another client has added to a list
 		expected := s.expected(t, s.app.Read(t))
 		if drift := expected.Schema.Compare(expected.Desired, live.Object).Drift(); len(drift) > 0 {
-			return live, fmt.Sprintf("%+v", drift), nil
+			complaint = fmt.Sprintf("%+v", drift)
 		}
 	}
-	if lacksFields {
-		return live, "", nil
-	}
-	return live, differ(live, applied), nil
+	return live, complaint, nil
 }
 
 // threeWay returns what kubectl apply on the client's side would change.
