@@ -73,7 +73,7 @@ func start(ctx context.Context) (err error) {
 	if installed, err = installation.InstallWith(ctx, hub.Cluster, options, os.Stderr); err != nil {
 		return err
 	}
-	for _, file := range []string{everything, definition} {
+	for _, file := range []string{everything, definitions} {
 		if text, err := kit.TryKubectl(ctx, hub.Cluster, file, "apply", "-f", "-"); err != nil {
 			return fmt.Errorf("%w: %s", err, text)
 		}
@@ -81,8 +81,29 @@ func start(ctx context.Context) (err error) {
 	return nil
 }
 
-// definition is a kind whose objects change, while other tests change definitions.
-const definition = `
+// definitions are a kind whose definition does not change, and a policy that refuses some repairs, and the apply
+// as well: a label whose value ends with 7 must not change.
+const definitions = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: oracle}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: ["", apps, batch, networking.k8s.io, rbac.authorization.k8s.io], apiVersions: [v1], operations: [UPDATE], resources: ["*"]}
+  matchConditions:
+  - {name: administrators-may, expression: "request.dryRun || request.userInfo.username.startsWith('system:serviceaccount:oracle-')"}
+  validations:
+  - message: the label must not change
+    expression: >-
+      !has(oldObject.metadata.labels) || oldObject.metadata.labels.all(name, !oldObject.metadata.labels[name].endsWith('7')
+      || has(object.metadata.labels) && name in object.metadata.labels && object.metadata.labels[name] == oldObject.metadata.labels[name])
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: oracle}
+spec: {policyName: oracle, validationActions: [Deny]}
+---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: shelves.oracle.example.com}
