@@ -170,7 +170,7 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 	if complaint == "" { // an apply keeps elements that another client has added to a list
 		expected := s.expected(t, s.app.Read(t))
 		if drift := expected.Schema.Compare(expected.Desired, live.Object).Drift(); len(drift) > 0 {
-			complaint = fmt.Sprintf("%+v", drift)
+			return live, fmt.Sprintf("%+v", drift), err // what refuses the apply may refuse the repair as well
 		}
 	}
 	return live, complaint, nil
