@@ -96,7 +96,7 @@ spec:
   validations:
   - message: the label must not change
     expression: >-
-      !has(oldObject.metadata.labels) || oldObject.metadata.labels.all(name, !oldObject.metadata.labels[name].endsWith('7')
+      !has(oldObject.metadata.labels) || oldObject.metadata.labels.all(name, name.startsWith('krake.dev/') || !oldObject.metadata.labels[name].endsWith('7')
       || has(object.metadata.labels) && name in object.metadata.labels && object.metadata.labels[name] == oldObject.metadata.labels[name])
 ---
 apiVersion: admissionregistration.k8s.io/v1

@@ -25,7 +25,7 @@ type edit struct {
 // elsewhere than an apply. It is empty if the engine alone does not show what the agent did.
 func (s *subject) shrink(t *testing.T, d *drift) string {
 	t.Helper()
-	manifest, edits := s.object, d.edits
+	manifest, edits := s.object.DeepCopy(), d.edits
 	if len(edits) == 0 || !s.isDefault || s.object.GetNamespace() == "" || !s.fails(t, manifest, edits) {
 		return ""
 	}
@@ -48,6 +48,7 @@ func (s *subject) shrink(t *testing.T, d *drift) string {
 			}
 		}
 	}
+	manifest.SetName(s.object.GetName())
 	text := "the smallest manifest and change:\n" + yamlOf(manifest.Object)
 	for _, one := range edits {
 		text += fmt.Sprintf("---\n%s: %s", one.path, kit.JSON(t, one.value))
