@@ -67,10 +67,11 @@ compat: export KRAKE_TEST_KUBERNETES = $(or $(KUBERNETES),$(error set KUBERNETES
 compat: cluster
 	go test -short -timeout 40m -count=1 ./test/e2e ./test/admission ./test/policies
 
-# Random changes of objects of many kinds, repaired, and compared with what an apply would do: hours with
-# DRIFTS=100000. INSTALLS is a folder with manifests of public installations.
+# Random changes of objects of many kinds, which webhook and agent repair, compared with what an apply would do:
+# about an hour, and hours with DRIFTS=100000. INSTALLS is a folder with manifests of public installations, which
+# must also be at rest for QUIET.
 oracle: cluster
-	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) go test -timeout 0 -count=1 -v ./test/oracle
+	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) KRAKE_ORACLE_QUIET=$(QUIET) go test -timeout 0 -count=1 -v ./test/oracle
 
 # test/faults with larger samples: those of make verify, this many times.
 ROUNDS ?= 20

@@ -1,361 +1,310 @@
 package oracle
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
-	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/test/cluster"
+	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// excluded are kinds that are not created, with the reasons.
-var excluded = map[string]string{
-	"ValidatingWebhookConfiguration": "its webhooks do not run, and every write would fail",
-	"MutatingWebhookConfiguration":   "its webhooks do not run, and every write would fail",
-	"APIService":                     "its server does not run, and discovery would fail",
-	"Namespace":                      "the namespace of the test has all objects",
-	"Job":                            "its template cannot be changed back, and only the loop knows what to do then",
-	"PersistentVolumeClaim":          "its spec cannot be changed",
+const (
+	// workers change objects at the same time, each its own. Most of the time they wait.
+	workers = 4
+	// peace is the number of drifts of an object after which its Application gets a new spec. That
+	// resets the count of fights about a field, which would make the agent pause. One drift has at most two repairs, and 15 are fast.
+	peace = 7
+	// patience is the time for a repair. A refused one is tried again after 5 s, and then after 10 s.
+	patience = 20 * time.Second
+	// maxWrites is the number of writes that a repair may need: the second one is for what the API
+	// server changes when it carries out the first.
+	maxWrites = 2
+	// diffs is one in how many drifts is also judged by kubectl krake diff.
+	diffs = 25
+)
+
+// worker changes its objects, one after the other.
+type worker struct {
+	random   *rand.Rand
+	subjects []*subject
+	counts   map[string]int
 }
 
-// subject is one object of a manifest on the API server.
-type subject struct {
-	plan    plan.Object
-	client  dynamic.ResourceInterface
-	example map[string]any
-}
-
-type oracle struct {
-	plane  *kit.Plane
-	mapper meta.RESTMapper
-	random *rand.Rand
-}
-
+// Random changes of objects of many kinds are reverted by webhook and agent, such that neither
+// kubectl apply nor server-side apply would change anything afterwards.
 func TestRepairsEndWhereApplyWould(t *testing.T) {
+	kit.Must(t, installed.Look())
 	wanted := number(t, "KRAKE_ORACLE_DRIFTS", 1500)
 	if testing.Short() {
-		wanted = number(t, "KRAKE_ORACLE_DRIFTS", 300)
+		wanted = number(t, "KRAKE_ORACLE_DRIFTS", 100)
 	}
 	seed := number(t, "KRAKE_ORACLE_SEED", int(time.Now().UnixNano()%1e6))
-	plane, err := kit.StartPlane(t.Context(), cluster.Options{})
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
-	o := &oracle{
-		plane: plane, random: rand.New(rand.NewPCG(uint64(max(seed, 0)), 0)),
-		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(plane.RESTConfig()))),
-	}
-	namespace := plane.NewNamespace(t, "oracle")
-	subjects := o.create(t, namespace)
+	random := rand.New(rand.NewPCG(uint64(max(seed, 0)), 0))
+	subjects := createAll(t, random)
 	t.Logf("KRAKE_ORACLE_SEED=%d: %d objects", seed, len(subjects))
+
+	var mutex sync.Mutex
 	counts := map[string]int{}
-	for counts["repaired"]+counts["no drift"] < wanted {
-		s := subjects[o.random.IntN(len(subjects))]
-		what, result, complaint := o.try(t.Context(), s)
-		counts[result]++
-		if complaint != "" {
-			manifest, _ := json.Marshal(s.plan.Manifest())
-			t.Errorf("%s of %s: %s\n%s\n%.3000s", what, s.plan.ID, result, complaint, manifest)
-			if counts["diverged"] > 20 {
-				break
+	begin := time.Now()
+	t.Run("drifts", func(t *testing.T) {
+		for i := range workers {
+			w := &worker{random: rand.New(rand.NewPCG(uint64(max(seed, 0)), uint64(i+1))), counts: map[string]int{}}
+			for k := i; k < len(subjects); k += workers {
+				w.subjects = append(w.subjects, subjects[k])
 			}
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				w.work(t, wanted/workers)
+				mutex.Lock()
+				defer mutex.Unlock()
+				for name, count := range w.counts {
+					counts[name] += count
+				}
+			})
 		}
-	}
-	t.Log(counts)
+	})
+	t.Logf("%v in %s", counts, time.Since(begin).Round(time.Second))
 }
 
-func number(t *testing.T, variable string, usual int) int {
+// createAll creates an Application for each object of all manifests.
+func createAll(t *testing.T, random *rand.Rand) (subjects []*subject) {
 	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual
-	}
-	value, err := strconv.Atoi(text)
-	kit.Must(t, err)
-	return value
-}
-
-// create creates the objects of all manifests, and plans them as the agent does.
-func (o *oracle) create(t *testing.T, namespace string) []*subject {
-	t.Helper()
-	var subjects []*subject
 	files, err := filepath.Glob("testdata/*.yaml")
 	kit.Must(t, err)
-	if folder := os.Getenv("KRAKE_INSTALLS"); folder != "" {
-		more, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-		kit.Must(t, err)
-		files = append(files, more...)
-	} else {
+	more := installs(t)
+	if more == nil {
 		t.Log("KRAKE_INSTALLS names no folder with manifests of public installations: only those in testdata are tried")
 	}
-	for _, file := range files {
-		for _, resource := range resourcesIn(t, file) {
-			s, err := o.subject(t.Context(), namespace, resource.(map[string]any))
+	for _, file := range slices.Concat(files, more) {
+		namespace := newNamespace(t, "oracle") // because two installations may use the same name
+		for i, resource := range resourcesIn(t, file) {
+			name := fmt.Sprintf("app-%02d", i)
+			s, err := newSubject(t, namespace, name, resource)
 			if err != nil {
-				t.Logf("%s: %v", filepath.Base(file), err)
+				t.Errorf("%s: %s %s: %v", filepath.Base(file), resource.GetKind(), resource.GetName(), err)
 				continue
+			}
+			if random.IntN(4) == 0 {
+				s.observe(t, random)
 			}
 			subjects = append(subjects, s)
 		}
 	}
-	return subjects
-}
-
-// resourcesIn returns the resources of a file. It leaves out documents that are too large for an
-// Application.
-func resourcesIn(t *testing.T, file string) (resources []any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	kit.Must(t, err)
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return resources
+	for _, s := range subjects {
+		s.create(t)
+	}
+	return slices.DeleteFunc(subjects, func(s *subject) bool {
+		complaint := s.settled(t)
+		if complaint != "" {
+			t.Errorf("%s\n%s", complaint, s)
 		}
-		kit.Must(t, err)
-		decoded, err := manifest.Decode(document)
-		if err != nil {
-			t.Logf("%s: %v", filepath.Base(file), err)
-			continue
-		}
-		resources = append(resources, decoded...)
-	}
-}
-
-var errExcluded = errors.New("not created")
-
-func (o *oracle) subject(ctx context.Context, namespace string, resource map[string]any) (*subject, error) {
-	object := &unstructured.Unstructured{Object: resource}
-	if why := excluded[object.GetKind()]; why != "" {
-		return nil, fmt.Errorf("%s %s: %w: %s", object.GetKind(), object.GetName(), errExcluded, why)
-	}
-	kind := object.GroupVersionKind()
-	mapping, err := o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{client: o.plane.Dynamic.Resource(mapping.Resource)}
-	object.SetNamespace("")
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		object.SetNamespace(namespace)
-		s.client = o.plane.Dynamic.Resource(mapping.Resource).Namespace(namespace)
-	}
-	text, err := json.Marshal(resource)
-	if err != nil {
-		return nil, err
-	}
-	app := &application.Application{
-		NamespacedName: types.NamespacedName{Namespace: namespace, Name: "oracle"}, UID: "1",
-		Spec: application.Spec{Manifest: string(text)},
-	}
-	cached, err := (*plan.Cache)(nil).Of(app)
-	if err != nil {
-		return nil, err
-	}
-	drafts := cached.Drafts()
-	drafts[0].Namespace = object.GetNamespace()
-	drafts[0].Resource = mapping.Resource
-	if err := cached.Complete(app, drafts); err != nil {
-		return nil, err
-	}
-	s.plan = drafts[0]
-	s.example = s.plan.Manifest()
-	live, err := s.client.Create(ctx, &unstructured.Unstructured{Object: s.plan.Body()}, metav1.CreateOptions{FieldManager: "krake-observer"})
-	if err != nil {
-		return nil, fmt.Errorf("create: %w", err)
-	}
-	return s, s.plan.Accept(live.Object, nil, nil)
-}
-
-// try changes an object, repairs it, and compares it with what an apply makes of it.
-func (o *oracle) try(ctx context.Context, s *subject) (what, result, complaint string) {
-	before, err := s.client.Get(ctx, s.plan.Name, metav1.GetOptions{})
-	if err != nil {
-		return "read", "no answer", err.Error()
-	}
-	changed := before.DeepCopy()
-	what = o.drift(s, changed.Object)
-	drifted, err := s.client.Update(ctx, changed, metav1.UpdateOptions{FieldManager: fmt.Sprint("editor-", o.random.IntN(3))})
-	if err != nil {
-		return what, "change refused", ""
-	}
-	final, patches, err := s.repair(ctx)
-	if err != nil {
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-			return what, "repair refused", o.reset(ctx, s, before)
-		}
-		return what, "repair failed", err.Error()
-	}
-	if patches > 2 {
-		return what, "diverged", fmt.Sprintf("%d patches", patches)
-	}
-	if complaint := o.compare(ctx, s, final); complaint != "" {
-		complaint += "\nbefore the change, and after it:\n" + cmp.Diff(content(before), content(drifted))
-		return what, "diverged", complaint + o.reset(ctx, s, before)
-	}
-	if complaint := touched(before, drifted, final); complaint != "" {
-		return what, "diverged", complaint
-	}
-	if patches == 0 {
-		return what, "no drift", ""
-	}
-	return what, "repaired", ""
-}
-
-// reset puts the object back as it was.
-func (o *oracle) reset(ctx context.Context, s *subject, before *unstructured.Unstructured) (complaint string) {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live, err := s.client.Get(ctx, s.plan.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		former := before.DeepCopy()
-		former.SetResourceVersion(live.GetResourceVersion())
-		_, err = s.client.Update(ctx, former, metav1.UpdateOptions{FieldManager: "krake-observer"})
-		return err
+		return complaint != ""
 	})
-	if err != nil {
-		return "\nreset: " + err.Error()
-	}
-	return ""
 }
 
-// drift makes one random change in an object, of one value that the manifest has.
-func (o *oracle) drift(s *subject, object map[string]any) (what string) {
-	all := spots(s.example, nil)
-	slices.SortFunc(all, func(a, b schema.Path) int { return strings.Compare(a.String(), b.String()) })
-	ways := drifts()
-	names := slices.Sorted(maps.Keys(ways))
-	for range 1000 {
-		path, name := all[o.random.IntN(len(all))], names[o.random.IntN(len(names))]
-		value, ok := ways[name](o.random, runtime.DeepCopyJSONValue(schema.ValueAt(object, path)))
-		if ok && set(object, path, value) {
-			return name + " " + path.String()
+// work makes a number of drifts. It stops early if many of them are not repaired.
+func (w *worker) work(t *testing.T, wanted int) {
+	for n := 0; n < wanted && w.counts["diverged"] < 10; {
+		s := w.subjects[w.random.IntN(len(w.subjects))]
+		d := w.try(t, s)
+		w.counts[d.result]++
+		if d.complaint != "" {
+			t.Errorf("%s: %s\n%s\n%s\n%s", d.result, strings.Join(d.what, ", then "), d.complaint, s, s.shrink(t, &d))
 		}
-	}
-	return "nothing"
-}
-
-// repair patches the object until no drift is left, and returns it with the number of patches.
-func (s *subject) repair(ctx context.Context) (live *unstructured.Unstructured, patches int, err error) {
-	for {
-		if live, err = s.client.Get(ctx, s.plan.Name, metav1.GetOptions{}); err != nil {
-			return nil, patches, err
-		}
-		found := s.plan.Marked.Compare(s.plan.MarkedDesired(), live.Object).Drift()
-		patch := found.Patch()
-		if len(patch) == 0 || patches > 2 {
-			return live, patches, nil
-		}
-		text, err := json.Marshal(patch.Guard(live.GetResourceVersion()))
-		if err != nil {
-			return nil, patches, err
-		}
-		patches++
-		after, err := s.client.Patch(ctx, s.plan.Name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "krake-observer"})
-		if apierrors.IsConflict(err) {
-			patches--
-			continue
-		}
-		if err != nil {
-			return nil, patches, err
-		}
-		if err := s.plan.Accept(after.Object, found, nil); err != nil {
-			return nil, patches, err
+		if d.result != "change refused" && d.result != "no change" {
+			n++
 		}
 	}
 }
 
-// compare applies the manifest as a dry run, which must change nothing.
-func (o *oracle) compare(ctx context.Context, s *subject, live *unstructured.Unstructured) (complaint string) {
-	body := &unstructured.Unstructured{Object: s.plan.Body()}
-	applied, err := s.client.Apply(ctx, s.plan.Name, body, metav1.ApplyOptions{FieldManager: "kubectl", Force: true, DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return "apply: " + err.Error()
-	}
-	if diff := cmp.Diff(content(live), content(applied)); diff != "" {
-		return "an apply would change this: -live +applied\n" + diff
-	}
-	return ""
+// drift is one change of an object, and what became of it.
+type drift struct {
+	what                   []string
+	edits                  []edit
+	before, drifted, final *unstructured.Unstructured
+	since                  kit.Mark
+	result, complaint      string
 }
 
-// content returns an object without what each write changes.
-func content(object *unstructured.Unstructured) map[string]any {
-	fields := object.DeepCopy().Object
-	delete(fields, "status")
-	for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
-		unstructured.RemoveNestedField(fields, "metadata", name)
+func (d *drift) diverge(format string, arguments ...any) {
+	d.result, d.complaint = "diverged", fmt.Sprintf(format, arguments...)
+	if d.drifted != nil {
+		d.complaint += "\nbefore the change, and after it:\n" + differ(d.before, d.drifted)
 	}
-	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deployment.kubernetes.io/revision")
-	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deprecated.daemonset.template.generation")
-	return fields
 }
 
-// touched finds fields that the repair changed although the change had not touched them.
-func touched(before, drifted, final *unstructured.Unstructured) (complaint string) {
-	was, is := map[string]bool{}, map[string]bool{}
-	paths(content(before), content(drifted), "", was)
-	paths(content(before), content(final), "", is)
-	for path := range is {
-		reached := false
-		for other := range was {
-			reached = reached || strings.HasPrefix(path, other)
-		}
-		if !reached {
-			return "the repair changed " + path
+// try changes an object, waits for the repair, and judges it.
+func (w *worker) try(t *testing.T, s *subject) drift {
+	t.Helper()
+	d := drift{before: s.get(t)}
+	if s.drifts++; s.drifts%peace == 0 {
+		s.renew(t)
+		d.before = s.get(t)
+	}
+	if d.before == nil {
+		d.diverge("it does not exist")
+		return d
+	}
+	last := s.last
+	if s.last = nil; last != nil {
+		if diff := differ(last, d.before); diff != "" {
+			d.diverge("it changed after it was repaired: %s", diff)
+			return d
 		}
 	}
-	return ""
+	d.since = hub.Mark(t)
+	switch err := w.change(t, s, &d); {
+	case errors.Is(err, errSame):
+		d.result = "no change"
+	case err != nil:
+		d.result = "change refused"
+	case d.drifted != nil && differ(d.before, d.drifted) == "":
+		d.result = "no change"
+	}
+	if d.result != "" {
+		return d
+	}
+	s.await(t, &d)
+	if d.result == "" {
+		s.judge(t, &d)
+	}
+	if (d.result == "refused" || d.result == "diverged" || w.random.IntN(diffs) == 0) && d.complaint == "" {
+		w.counts["diffs"]++
+		if printed := s.diff(t); (printed == "") != (d.result != "refused") {
+			d.diverge("%s, but kubectl krake diff prints: %s", d.result, printed)
+		}
+	}
+	if d.result == "refused" || d.result == "diverged" {
+		if complaint := s.reset(t, d.before); complaint != "" {
+			d.result, d.complaint = "diverged", d.complaint+complaint
+		}
+	} else {
+		s.last = d.final
+	}
+	return d
 }
 
-// paths collects where two values differ. A list is one value.
-func paths(a, b any, path string, into map[string]bool) {
-	fields, ok := a.(map[string]any)
-	others, okToo := b.(map[string]any)
-	if !ok || !okToo {
-		if !cmp.Equal(a, b) {
-			into[path] = true
+// await waits until an apply would change nothing. If the API server refuses the repair, it must
+// also refuse the apply.
+func (s *subject) await(t *testing.T, d *drift) {
+	t.Helper()
+	begin := time.Now()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		var complaint string
+		var err error
+		if d.final, complaint, err = s.applied(t); err == nil && complaint == "" {
+			return
 		}
+		app := s.app.Read(t)
+		object := s.objectIn(app)
+		switch {
+		case err != nil && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) && (object.Reason == status.Invalid || object.Reason == status.Forbidden):
+			if d.complaint = s.unrepaired(t, app, d.final); d.complaint == "" || time.Since(begin) > patience {
+				if d.result = "refused"; d.complaint != "" {
+					d.diverge("the API server refuses %q, and yet %s", object.Fields, d.complaint)
+				}
+				return
+			}
+		case s.isPaused(app) && time.Since(begin) < patience+time.Minute:
+		case time.Since(begin) > patience:
+			if err != nil {
+				complaint = err.Error()
+			}
+			d.diverge("after %s, an apply would change it: %s\nthe status: %+v %+v", patience, complaint, object, app.Status.Conditions)
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// isPaused reports that the agent pauses because of a fight, or that the API server does not answer.
+func (s *subject) isPaused(app *application.Application) bool {
+	reconciled := meta.FindStatusCondition(app.Status.Conditions, application.ReconciledCondition)
+	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ContendedCondition) ||
+		reconciled != nil && reconciled.Status == metav1.ConditionUnknown
+}
+
+// judge finds what is wrong with a repaired object.
+func (s *subject) judge(t *testing.T, d *drift) {
+	t.Helper()
+	d.result = "repaired"
+	made := d.since.Requests(t, func(r kit.Request) bool {
+		isHere := r.Object.Namespace == s.object.GetNamespace() || s.object.GetNamespace() == ""
+		return isHere && r.Object.Resource == s.resource && r.Name() == s.object.GetName() && r.IsAccepted() && !strings.Contains(r.URI, "dryRun")
+	})
+	if len(made) == 0 {
+		d.result = "no drift"
+	}
+	if len(made) > maxWrites {
+		d.diverge("%d writes: %s", len(made), kit.List(made))
 		return
 	}
-	for name := range fields {
-		paths(fields[name], others[name], path+"/"+name, into)
+	if diff, err := s.threeWay(t, d.final); err != nil || diff != "" {
+		d.diverge("kubectl apply would change it: %v %s", err, diff)
+		return
 	}
-	for name := range others {
-		if _, both := fields[name]; !both {
-			into[path+"/"+name] = true
+	if d.drifted != nil {
+		if complaint := touched(d.before, d.drifted, d.final); complaint != "" {
+			d.diverge("%s", complaint)
+			return
+		}
+		if complaint := kept(s.observed.Document(), apitypes.BuiltIn().Of(s.observed.ID()), content(d.before), content(d.drifted), content(d.final), ""); complaint != "" {
+			d.diverge("%s", complaint)
+			return
 		}
 	}
+	if complaint := s.settled(t); complaint != "" {
+		d.diverge("%s", complaint)
+	}
+}
+
+// settled waits until the status of the Application is that of an untouched one.
+func (s *subject) settled(t *testing.T) (complaint string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		app := s.app.Read(t)
+		if meta.IsStatusConditionTrue(app.Status.Conditions, application.ReconciledCondition) && app.Status.ObservedSpec == app.Spec.Digest() {
+			return ""
+		}
+		if time.Now().After(end) {
+			return fmt.Sprintf("the status is %s: %+v %+v", app.Status.State, app.Status.Conditions, app.Status.Objects)
+		}
+	}
+}
+
+// errSame means that a random change changes nothing.
+var errSame = errors.New("no change")
+
+// change makes one drift, or two in one write.
+func (w *worker) change(t *testing.T, s *subject, d *drift) (err error) {
+	t.Helper()
+	if w.random.IntN(40) == 0 {
+		d.what = []string{"delete"}
+		return s.client.Delete(t.Context(), s.object.GetName(), metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	}
+	changed := d.before.DeepCopy()
+	for range 1 + w.random.IntN(3)/2 {
+		what, made := alter(w.random, s.object.Object, changed.Object)
+		d.what, d.edits = append(d.what, what), append(d.edits, made)
+	}
+	if differ(d.before, changed) == "" {
+		return errSame
+	}
+	d.drifted, err = w.write(t, s, d, changed)
+	return err
 }

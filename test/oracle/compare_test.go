@@ -1,0 +1,157 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+)
+
+// differ returns the difference of two objects, without what each write changes.
+func differ(a, b *unstructured.Unstructured) string {
+	return cmp.Diff(content(a), content(b))
+}
+
+func yamlOf(object map[string]any) string {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// content returns an object without what each write changes.
+func content(object *unstructured.Unstructured) map[string]any {
+	fields := object.DeepCopy().Object
+	delete(fields, "status")
+	for _, name := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
+		unstructured.RemoveNestedField(fields, "metadata", name)
+	}
+	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deployment.kubernetes.io/revision")
+	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deprecated.daemonset.template.generation")
+	for _, kind := range []string{"labels", "annotations"} { // without the agent's marks
+		marks, _, _ := unstructured.NestedMap(fields, "metadata", kind)
+		maps.DeleteFunc(marks, func(name string, _ any) bool { return strings.HasPrefix(name, application.Prefix) })
+		if unstructured.RemoveNestedField(fields, "metadata", kind); len(marks) > 0 {
+			metadata, _ := fields["metadata"].(map[string]any)
+			metadata[kind] = marks
+		}
+	}
+	return fields
+}
+
+// touched finds fields that the repair changed although the change had not touched them.
+func touched(before, drifted, final *unstructured.Unstructured) (complaint string) {
+	was, is := map[string]bool{}, map[string]bool{}
+	paths(content(before), content(drifted), "", was)
+	paths(content(before), content(final), "", is)
+	for path := range is {
+		reached := false
+		for other := range was {
+			reached = reached || strings.HasPrefix(path, other)
+		}
+		if !reached {
+			return "the repair changed " + path
+		}
+	}
+	return ""
+}
+
+// paths collects where two values differ. A list is one value.
+func paths(a, b any, path string, into map[string]bool) {
+	fields, ok := a.(map[string]any)
+	others, okToo := b.(map[string]any)
+	if !ok || !okToo {
+		if !cmp.Equal(a, b) {
+			into[path] = true
+		}
+		return
+	}
+	for name := range fields {
+		paths(fields[name], others[name], path+"/"+name, into)
+	}
+	for name := range others {
+		if _, both := fields[name]; !both {
+			into[path+"/"+name] = true
+		}
+	}
+}
+
+// kept checks the fields outside of lists, by the observer schema alone. An observed field is as it
+// was before the change, and any other field is as the change left it. A map that its type declares
+// atomic has one writer, and is restored as a whole.
+func kept(observed any, kind schema.Type, before, drifted, final any, path string) (complaint string) {
+	fields, isObject := observed.(map[string]any)
+	switch {
+	case observed == nil:
+		if !cmp.Equal(before, final) {
+			return "observed, and not restored: " + path
+		}
+		return ""
+	case !isObject, len(fields) == 0, kind != nil && kind.Structure() == schema.AtomicMap:
+		return ""
+	}
+	was, _ := before.(map[string]any)
+	then, _ := drifted.(map[string]any)
+	is, _ := final.(map[string]any)
+	for _, objects := range []map[string]any{was, then, is} {
+		for name := range objects {
+			at := path + "/" + name
+			if part, isObserved := fields[name]; isObserved {
+				if complaint := kept(part, typeOf(kind, name), was[name], then[name], is[name], at); complaint != "" {
+					return complaint
+				}
+				continue
+			}
+			// The API server may add a default to what has been restored. A value that excludes an observed
+			// one beside it is removed (ADR 064).
+			if name == "serviceAccount" {
+				continue // the former name of serviceAccountName: the API server keeps both equal
+			}
+			isFormer := cmp.Equal(was[name], is[name])
+			isExcluded := is[name] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(other string) bool { return !cmp.Equal(was[other], then[other]) })
+			if !cmp.Equal(then[name], is[name]) && !(isFormer && (then[name] == nil || isExcluded)) {
+				return "not observed, and changed: " + at
+			}
+		}
+	}
+	return ""
+}
+
+// observedPart returns the part of a manifest that a custom schema observes. It leaves out lists, and maps that
+// their type declares atomic: an apply of a part of them removes the others' elements and fields, which such a
+// schema leaves alone.
+func observedPart(observed any, kind schema.Type, value any) (part any, some bool) {
+	fields, isObject := observed.(map[string]any)
+	if !isObject {
+		_, isList := observed.([]any)
+		return value, !isList
+	}
+	values, ok := value.(map[string]any)
+	if !ok || kind != nil && kind.Structure() == schema.AtomicMap {
+		return nil, false
+	}
+	parts := map[string]any{}
+	for name, value := range values {
+		if inner, isObserved := fields[name]; isObserved {
+			if part, some := observedPart(inner, typeOf(kind, name), value); some {
+				parts[name] = part
+			}
+		}
+	}
+	return parts, len(parts) > 0
+}
+
+// typeOf returns the type of a field; nil if it is not known.
+func typeOf(kind schema.Type, field string) schema.Type {
+	if kind == nil {
+		return nil
+	}
+	return kind.Field(field)
+}

@@ -1,0 +1,260 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+// subject is one object, and the Application that has only this object.
+type subject struct {
+	app kit.App
+	// object is the manifest, in the namespace of the object.
+	object   *unstructured.Unstructured
+	resource string
+	client   dynamic.ResourceInterface
+	// observed is the observer schema. isDefault reports that the Application has none.
+	observed  schema.Schema
+	isDefault bool
+	// drifts counts the changes, and last is the object after the last one; nil if that is not known.
+	drifts int
+	last   *unstructured.Unstructured
+}
+
+func (s *subject) String() string {
+	if s.isDefault {
+		return yamlOf(s.object.Object)
+	}
+	return yamlOf(s.object.Object) + "with the observer schema\n" + yamlOf(s.observed.Document())
+}
+
+// newSubject returns an object that does not exist yet, in a namespace if its kind has one.
+func newSubject(t *testing.T, namespace, app string, resource *unstructured.Unstructured) (*subject, error) {
+	t.Helper()
+	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(hub.RESTConfig()))
+	if err != nil {
+		return nil, err
+	}
+	kind := resource.GroupVersionKind()
+	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{app: hub.App(namespace, app), object: resource, resource: mapping.Resource.Resource, client: hub.Dynamic.Resource(mapping.Resource), isDefault: true}
+	resource.SetNamespace("")
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		resource.SetNamespace(namespace)
+		s.client = hub.Dynamic.Resource(mapping.Resource).Namespace(namespace)
+	}
+	s.observed, err = schema.Default(resource.Object)
+	s.observed, _ = s.observed.WithoutServerOwned()
+	return s, err
+}
+
+// observe gives the Application a random observer schema, which is a part of the default one.
+func (s *subject) observe(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	document := thin(random, s.observed.Document(), 0)
+	resources, schemas := []any{s.object.Object}, []any{document}
+	set, findings := schema.Mangle(resources, schemas)
+	if len(findings.Errors()) > 0 {
+		t.Logf("%s keeps the default schema: %v", s.object.GetName(), findings.Errors())
+		return
+	}
+	parsed, err := set.Of([]map[string]any{s.object.Object})
+	kit.Must(t, err)
+	s.observed, s.isDefault = parsed[0], false
+}
+
+// spec returns the texts of the Application, which differ in each round.
+func (s *subject) spec(t *testing.T, round int) map[string]string {
+	t.Helper()
+	spec := map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, yamlOf(s.object.Object))}
+	if !s.isDefault {
+		spec[application.ObserverSchemaKey] = yamlOf(s.observed.Document())
+	}
+	return spec
+}
+
+// create creates the Application.
+func (s *subject) create(t *testing.T) {
+	t.Helper()
+	app := kit.Application(s.app.Namespace, s.app.Name, "")
+	app.Data = s.spec(t, 0)
+	_, err := hub.CoreV1().ConfigMaps(app.Namespace).Create(t.Context(), app, metav1.CreateOptions{})
+	kit.Must(t, err)
+}
+
+// renew gives the Application a new spec with the same content.
+func (s *subject) renew(t *testing.T) {
+	t.Helper()
+	s.app.Patch(t, string(kit.JSON(t, corev1.ConfigMap{Data: s.spec(t, s.drifts)})))
+	if complaint := s.settled(t); complaint != "" {
+		t.Error(complaint)
+	}
+}
+
+// get reads the object; nil if it does not exist.
+func (s *subject) get(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	live, err := s.client.Get(t.Context(), s.object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	kit.Must(t, err)
+	return live
+}
+
+// expected returns the object as its agent computes it.
+func (s *subject) expected(t *testing.T, app *application.Application) plan.Expected {
+	t.Helper()
+	expected, err := plan.Expect(app)
+	kit.Must(t, err)
+	return expected[0]
+}
+
+// objectIn returns the status of the object.
+func (s *subject) objectIn(app *application.Application) (found application.ObjectStatus) {
+	if len(app.Status.Objects) > 0 {
+		found = app.Status.Objects[0]
+	}
+	return found
+}
+
+// applied applies the observed part of the manifest on the server's side, with force, as a dry run. It
+// returns what that changes in the live object, or else what drift the agent sees there.
+func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, complaint string, err error) {
+	t.Helper()
+	body := s.object.DeepCopy()
+	if !s.isDefault {
+		part, _ := observedPart(s.observed.Document(), apitypes.BuiltIn().Of(s.observed.ID()), body.Object)
+		body.Object, _ = part.(map[string]any)
+		body.SetNamespace(s.object.GetNamespace())
+	}
+	applied, err := s.client.Apply(t.Context(), s.object.GetName(), body,
+		metav1.ApplyOptions{FieldManager: "kubectl", Force: true, DryRun: []string{metav1.DryRunAll}})
+	lacksFields := !s.isDefault && apierrors.IsInvalid(err) // a part of a manifest cannot always be applied
+	if live = s.get(t); err != nil && !lacksFields {
+		return live, "", err
+	}
+	if live == nil || live.GetDeletionTimestamp() != nil {
+		return live, "it does not exist", nil
+	}
+	if !lacksFields {
+		complaint = differ(live, applied)
+	}
+	if complaint == "" { // an apply keeps elements that another client has added to a list
+		expected := s.expected(t, s.app.Read(t))
+		if drift := expected.Schema.Compare(expected.Desired, live.Object).Drift(); len(drift) > 0 {
+			return live, fmt.Sprintf("%+v", drift), err // what refuses the apply may refuse the repair as well
+		}
+	}
+	return live, complaint, nil
+}
+
+// threeWay returns what kubectl apply on the client's side would change.
+func (s *subject) threeWay(t *testing.T, live *unstructured.Unstructured) (diff string, err error) {
+	t.Helper()
+	if !s.isDefault {
+		return "", nil // it knows only whole manifests
+	}
+	text, current := kit.JSON(t, s.object.Object), kit.JSON(t, live.Object)
+	kind, patch := types.MergePatchType, []byte(nil)
+	if typed, unknown := scheme.Scheme.New(s.object.GroupVersionKind()); unknown == nil {
+		kind = types.StrategicMergePatchType
+		patchMeta, err := strategicpatch.NewPatchMetaFromStruct(typed)
+		if err != nil {
+			return "", err
+		}
+		patch, err = strategicpatch.CreateThreeWayMergePatch(text, text, current, patchMeta, true)
+		if err != nil {
+			return "", err
+		}
+	} else if patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(text, text, current); err != nil {
+		return "", err
+	}
+	if string(patch) == "{}" {
+		return "", nil
+	}
+	after, err := s.client.Patch(t.Context(), s.object.GetName(), kind, patch, metav1.PatchOptions{FieldManager: "kubectl", DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", patch, err)
+	}
+	if diff := differ(live, after); diff != "" {
+		return fmt.Sprintf("%s\n%s", patch, diff), nil
+	}
+	return "", nil
+}
+
+// unrepaired returns a complaint about a difference that the status does not name.
+func (s *subject) unrepaired(t *testing.T, app *application.Application, live *unstructured.Unstructured) (complaint string) {
+	t.Helper()
+	if live == nil {
+		return "it does not exist"
+	}
+	expected := s.expected(t, app)
+	for _, difference := range expected.Schema.Compare(expected.Desired, live.Object).Drift().Details() {
+		if path := difference.Path.String(); !slices.Contains(s.objectIn(app).Fields, path) {
+			return path + " is not repaired"
+		}
+	}
+	return ""
+}
+
+// diff runs kubectl krake diff.
+func (s *subject) diff(t *testing.T) (printed string) {
+	t.Helper()
+	program := exec.CommandContext(t.Context(), filepath.Join(hub.Dir(), "installation", "kubectl-krake"),
+		"--kubeconfig", hub.Kubeconfig(), "-n", s.app.Namespace, "diff", s.app.Name)
+	text, err := program.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Errorf("kubectl krake diff: %v: %s", err, text)
+	}
+	return string(text)
+}
+
+// reset restores the object as it was, and waits until the agent has nothing to do.
+func (s *subject) reset(t *testing.T, before *unstructured.Unstructured) (complaint string) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live := s.get(t)
+		if live == nil {
+			return nil
+		}
+		former := before.DeepCopy()
+		former.SetResourceVersion(live.GetResourceVersion())
+		former.SetUID(live.GetUID())
+		_, err := s.client.Update(t.Context(), former, metav1.UpdateOptions{FieldManager: "reset"})
+		return err
+	})
+	if err != nil {
+		return "\nreset: " + err.Error()
+	}
+	s.renew(t)
+	return ""
+}
