@@ -41,7 +41,7 @@ func NewClients(config *rest.Config) (Clients, error) {
 
 // maxDescription is the number of bytes of one answer about what the target serves. The OpenAPI document of a group and
 // version grows with its definitions.
-const maxDescription = 32 << 20
+const maxDescription = 16 << 20
 
 // withLimit returns the configuration with a limit for the size of an answer.
 func withLimit(config *rest.Config) *rest.Config {
