@@ -210,7 +210,7 @@ func (s *subject) await(t *testing.T, d *drift) {
 			return
 		}
 		app := s.app.Read(t)
-		if isRefused(err) && isRefusedIn(app) {
+		if isRefusedIn(app) && (isRefused(err) || !s.isDefault && s.isRepairRefused(t, app, d.final)) {
 			if complaint = s.unrepaired(t, app, d.final); complaint == "" {
 				d.result = "refused"
 				return

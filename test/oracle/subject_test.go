@@ -221,6 +221,19 @@ func (s *subject) unrepaired(t *testing.T, app *application.Application, live *u
 	return ""
 }
 
+// isRepairRefused reports whether the API server refuses the repair of the observed part. Of a custom schema, an
+// apply does not show that: it leaves out lists, and an observed part may lack fields that its object requires.
+func (s *subject) isRepairRefused(t *testing.T, app *application.Application, live *unstructured.Unstructured) bool {
+	t.Helper()
+	if live == nil {
+		return false
+	}
+	expected := s.expected(t, app)
+	patch := kit.JSON(t, expected.Schema.Compare(expected.Desired, live.Object).Drift().Patch())
+	_, err := s.client.Patch(t.Context(), s.object.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "krake-observer", DryRun: []string{metav1.DryRunAll}})
+	return isRefused(err)
+}
+
 // diff runs kubectl krake diff.
 func (s *subject) diff(t *testing.T) (printed string) {
 	t.Helper()
