@@ -116,7 +116,7 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 			}
 			isFormer := cmp.Equal(was[name], is[name])
 			isExcluded := is[name] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(other string) bool { return !cmp.Equal(was[other], then[other]) })
-			if !cmp.Equal(then[name], is[name]) && !(isFormer && (then[name] == nil || isExcluded)) {
+			if !cmp.Equal(then[name], is[name]) && (!isFormer || then[name] != nil && !isExcluded) {
 				return "not observed, and changed: " + at
 			}
 		}

@@ -10,7 +10,7 @@
 //   - the status says so, and kubectl krake diff prints nothing.
 //
 // If the API server refuses a repair, it must refuse the apply as well, and the status must name each field
-// that is not repaired.
+// that is not repaired. With a random observer schema, it is enough that it refuses that repair.
 //
 // Whole installations must also be at rest: after the creation of their Applications, the agent writes nothing.
 //

@@ -149,25 +149,11 @@ func (d *drift) diverge(format string, arguments ...any) {
 }
 
 // try changes an object, waits for the repair, and judges it.
-func (w *worker) try(t *testing.T, s *subject) drift {
+func (w *worker) try(t *testing.T, s *subject) (d drift) {
 	t.Helper()
-	d := drift{before: s.get(t)}
-	if s.drifts++; s.drifts%peace == 0 {
-		s.renew(t)
-		d.before = s.get(t)
-	}
-	if d.before == nil {
-		d.diverge("it does not exist")
+	if s.begin(t, &d); d.result != "" {
 		return d
 	}
-	last := s.last
-	if s.last = nil; last != nil {
-		if diff := differ(last, d.before); diff != "" {
-			d.diverge("it changed after it was repaired: %s", diff)
-			return d
-		}
-	}
-	d.since = hub.Mark(t)
 	switch err := w.change(t, s, &d); {
 	case errors.Is(err, errSame):
 		d.result = "no change"
@@ -179,24 +165,37 @@ func (w *worker) try(t *testing.T, s *subject) drift {
 	if d.result != "" {
 		return d
 	}
-	s.await(t, &d)
-	if d.result == "" {
+	if s.await(t, &d); d.result == "" {
 		s.judge(t, &d)
 	}
-	if (d.result == "refused" || d.result == "diverged" || w.random.IntN(diffs) == 0) && d.complaint == "" {
+	if d.complaint == "" && (d.result == "refused" || w.random.IntN(diffs) == 0) {
 		w.counts["diffs"]++
 		if printed := s.diff(t); (printed == "") != (d.result != "refused") {
 			d.diverge("%s, but kubectl krake diff prints: %s", d.result, printed)
 		}
 	}
-	if d.result == "refused" || d.result == "diverged" {
-		if complaint := s.reset(t, d.before); complaint != "" {
-			d.result, d.complaint = "diverged", d.complaint+complaint
-		}
-	} else {
+	if d.result != "refused" && d.result != "diverged" {
 		s.last = d.final
+	} else if complaint := s.reset(t, d.before); complaint != "" {
+		d.result, d.complaint = "diverged", d.complaint+complaint
 	}
 	return d
+}
+
+// begin reads the object, which must be as it was left.
+func (s *subject) begin(t *testing.T, d *drift) {
+	t.Helper()
+	if s.drifts++; s.drifts%peace == 0 {
+		s.renew(t)
+	}
+	last := s.last
+	d.before, s.last = s.get(t), nil
+	if d.before == nil {
+		d.diverge("it does not exist")
+	} else if last != nil && differ(last, d.before) != "" {
+		d.diverge("it changed after it was repaired: %s", differ(last, d.before))
+	}
+	d.since = hub.Mark(t)
 }
 
 // await waits until an apply would change nothing. If the API server refuses the repair, it must
@@ -211,29 +210,33 @@ func (s *subject) await(t *testing.T, d *drift) {
 			return
 		}
 		app := s.app.Read(t)
-		object := s.objectIn(app)
-		switch {
-		case err != nil && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) && (object.Reason == status.Invalid || object.Reason == status.Forbidden):
-			if d.complaint = s.unrepaired(t, app, d.final); d.complaint == "" || time.Since(begin) > patience {
-				if d.result = "refused"; d.complaint != "" {
-					d.diverge("the API server refuses %q, and yet %s", object.Fields, d.complaint)
-				}
+		if isRefusedIn(app) && (isRefused(err) || !s.isDefault && s.isRepairRefused(t, app, d.final)) {
+			if complaint = s.unrepaired(t, app, d.final); complaint == "" {
+				d.result = "refused"
 				return
 			}
-		case s.isPaused(app) && time.Since(begin) < patience+time.Minute:
-		case time.Since(begin) > patience:
-			if err != nil {
-				complaint = err.Error()
-			}
-			d.diverge("after %s, an apply would change it: %s\nthe status: %+v %+v", patience, complaint, object, app.Status.Conditions)
+		} else if err != nil {
+			complaint = err.Error()
+		}
+		if waited := time.Since(begin); waited > patience && !isPaused(app) || waited > patience+time.Minute {
+			d.diverge("after %s: %s\nthe status: %+v %+v", waited, complaint, app.Status.Objects, app.Status.Conditions)
 			return
 		}
 		time.Sleep(pause)
 	}
 }
 
+func isRefused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+
+// isRefusedIn reports that the agent cannot repair its object, because the API server refuses that.
+func isRefusedIn(app *application.Application) bool {
+	return slices.ContainsFunc(app.Status.Objects, func(o application.ObjectStatus) bool {
+		return o.Reason == status.Invalid || o.Reason == status.Forbidden
+	})
+}
+
 // isPaused reports that the agent pauses because of a fight, or that the API server does not answer.
-func (s *subject) isPaused(app *application.Application) bool {
+func isPaused(app *application.Application) bool {
 	reconciled := meta.FindStatusCondition(app.Status.Conditions, application.ReconciledCondition)
 	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ContendedCondition) ||
 		reconciled != nil && reconciled.Status == metav1.ConditionUnknown
