@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -266,7 +265,7 @@ func (s *subject) judge(t *testing.T, d *drift) {
 			d.diverge("%s", complaint)
 			return
 		}
-		if complaint := kept(s.observed.Document(), apitypes.BuiltIn().Of(s.observed.ID()), content(d.before), content(d.drifted), content(d.final), ""); complaint != "" {
+		if complaint := kept(s.observed.Document(), s.types.Of(s.observed.ID()), content(d.before), content(d.drifted), content(d.final), ""); complaint != "" {
 			d.diverge("%s", complaint)
 			return
 		}

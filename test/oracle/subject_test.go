@@ -23,8 +23,10 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/retry"
 
+	kinds "github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -40,6 +42,8 @@ type subject struct {
 	// observed is the observer schema. isDefault reports that the Application has none.
 	observed  schema.Schema
 	isDefault bool
+	// types are those of a kind that is not built in, nil for other kinds.
+	types *apitypes.Types
 	// drifts counts the changes, and last is the object after the last one; nil if that is not known.
 	drifts int
 	last   *unstructured.Unstructured
@@ -72,6 +76,10 @@ func newSubject(t *testing.T, namespace, app string, resource *unstructured.Unst
 	}
 	s.observed, err = schema.Default(resource.Object)
 	s.observed, _ = s.observed.WithoutServerOwned()
+	kit.EventuallyNil(t, func() (err error) { // a new kind is served before it is described
+		s.types, err = kinds.ReadTypes(hub.Discovery().OpenAPIV3(), s.observed.ID())
+		return err
+	})
 	return s, err
 }
 
@@ -132,7 +140,7 @@ func (s *subject) get(t *testing.T) *unstructured.Unstructured {
 // expected returns the object as its agent computes it.
 func (s *subject) expected(t *testing.T, app *application.Application) plan.Expected {
 	t.Helper()
-	expected, err := plan.Expect(app)
+	expected, err := plan.Expect(app, func(manifest.ID) *apitypes.Types { return s.types })
 	kit.Must(t, err)
 	return expected[0]
 }
@@ -143,7 +151,7 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 	t.Helper()
 	body := s.object.DeepCopy()
 	if !s.isDefault {
-		part, _ := observedPart(s.observed.Document(), apitypes.BuiltIn().Of(s.observed.ID()), body.Object)
+		part, _ := observedPart(s.observed.Document(), s.types.Of(s.observed.ID()), body.Object)
 		body.Object, _ = part.(map[string]any)
 		body.SetNamespace(s.object.GetNamespace())
 	}
