@@ -55,8 +55,8 @@ func has(differences schema.Differences, path schema.Path) bool {
 // climb evaluates the refusal of a patch, and returns the remaining tries. No refused field may
 // prevent the repair of another one:
 //
-//  1. Learned values that the API server refuses are forgotten, and elements that a list lacks
-//     replace unobserved elements.
+//  1. Learned values that the API server refuses are forgotten, elements that a list lacks
+//     replace unobserved elements, and absent objects are created from the whole desired state.
 //  2. Values that are not observed and exclude a desired one are removed together with its repair.
 //  3. The differences at the named fields stay, and the others are sent.
 //  4. If that does not say which ones, dry runs find out.
@@ -73,6 +73,10 @@ func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error,
 	}
 	if r.hasDisplaced {
 		d = r.decide(d.before) // without displacing
+	}
+	if r.mayBeWhole(d) {
+		r.isWhole = true
+		return tries
 	}
 	remaining = max(tries-1, 1) // if all was refused, nothing is written
 	if content := r.object.circumstances(d.before); content != r.ladder.circumstances {

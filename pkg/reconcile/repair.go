@@ -41,6 +41,8 @@ type repair struct {
 	// displaces reports that elements that a list lacks replace unobserved elements. hasDisplaced
 	// reports that this was tried.
 	displaces, hasDisplaced bool
+	// isWhole reports that absent objects are created from the whole desired state.
+	isWhole bool
 	// ladder is what dry runs have shown after a refusal.
 	ladder ladder
 	// rounds counts the patches that were too small for the whole repair.
@@ -51,7 +53,11 @@ type repair struct {
 func (r *repair) decide(live map[string]any) decision {
 	d := decision{before: live}
 	fields, elements := r.released(live)
-	differences := slices.Concat(r.forgotten(live), fields, r.compare(live, elements).Drift())
+	compared := r.compare(live, elements).Drift()
+	if r.isWhole {
+		compared, _ = r.object.plan.Marked.Whole(r.object.plan.MarkedDesired(), live, compared)
+	}
+	differences := slices.Concat(r.forgotten(live), fields, compared)
 	refusals := r.object.memory.refused
 	if refusals != nil {
 		refusals.Renew(r.object.circumstances(live), r.object.setting.now)
@@ -184,6 +190,12 @@ func (r *repair) mayDisplace(d decision) bool {
 	return !r.hasDisplaced && slices.ContainsFunc(displacing, func(difference schema.Difference) bool {
 		return difference.Displaces && plan.IsAmong(d.drift, difference.Path)
 	})
+}
+
+// mayBeWhole reports whether an absent object can be created from the whole desired state, and that was not tried yet.
+func (r *repair) mayBeWhole(d decision) bool {
+	_, some := r.object.plan.Marked.Whole(r.object.plan.MarkedDesired(), d.before, d.drift)
+	return some && !r.isWhole
 }
 
 // remaining returns the differences that a patch should have repaired and did not.

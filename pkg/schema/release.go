@@ -242,6 +242,7 @@ func digests(values []any) map[string]bool {
 	}
 	return sums
 }
+
 // formerPlaces returns the present places of former elements. It returns nil if the elements have
 // no unique keys.
 func (n list) formerPlaces(former, desired []any) []int32 {

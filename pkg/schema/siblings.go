@@ -30,6 +30,23 @@ func (s Schema) Siblings(desired, live map[string]any, path Path) []Path {
 	return siblings
 }
 
+// Whole returns the differences with the whole desired value of each object that is absent, in place of its observed
+// part, and reports whether that differs from any. An API may require fields that are not observed.
+func (s Schema) Whole(desired, live map[string]any, differences Differences) (whole Differences, some bool) {
+	whole = slices.Clone(differences)
+	for i, difference := range whole {
+		_, isObject := difference.Want.(map[string]any)
+		place, known := s.placeOf(desired, live, difference.Path)
+		if difference.Kind != Changed || difference.Have != nil || !isObject || !known {
+			continue
+		}
+		if value := ValueAt(desired, place); value != nil && !equal(value, difference.Want) {
+			whole[i].Want, some = value, true
+		}
+	}
+	return whole, some
+}
+
 // placeOf returns the path in the desired object for a path in the live one. They differ in lists
 // that are aligned by key.
 func (s Schema) placeOf(desired, live map[string]any, path Path) (place Path, known bool) {

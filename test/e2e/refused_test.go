@@ -11,7 +11,7 @@ import (
 
 // refused is a drift or an edit of which the API server refuses a part.
 type refused struct {
-	name, manifest string
+	name, manifest, schema string
 	// edit is the new manifest, empty for a drift.
 	edit string
 	// object is the object that the drift changes, as kubectl names it, and drift the merge patches.
@@ -105,6 +105,16 @@ func refusedCases() []refused {
 			drift: []string{inMain(`,"livenessProbe":{"exec":{"command":["true"]}}`, "")},
 			want: map[string]string{
 				template + ".containers[0].livenessProbe.httpGet.path": "/alive", template + ".containers[0].livenessProbe.exec": "", mainImage: storeImage,
+			},
+		},
+		{
+			name: "handler of a probe that is observed in part", object: "deployment/store",
+			manifest: workload("", "readinessProbe: {httpGet: {path: /alive, port: 8080, scheme: HTTP}}", ""),
+			schema: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: store}, spec: {template: {spec: {containers: [
+				{image: null, readinessProbe: {httpGet: {path: null, scheme: null}}}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}}}`,
+			drift: []string{inMain(`,"readinessProbe":{"httpGet":null,"tcpSocket":{"port":1}}`, "")},
+			want: map[string]string{
+				template + ".containers[0].readinessProbe.httpGet": `{"path":"/alive","port":8080,"scheme":"HTTP"}`, template + ".containers[0].readinessProbe.tcpSocket": "", mainImage: storeImage,
 			},
 		},
 		{
@@ -217,7 +227,7 @@ func TestOneRefusedFieldShieldsNoOther(t *testing.T) {
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
 			namespace := newNamespace(t)
-			createApplication(t, namespace, "nginx", c.manifest, "")
+			createApplication(t, namespace, "nginx", c.manifest, c.schema)
 			eventuallyReconciled(t, namespace, "nginx")
 			awaitCalm(t, namespace)
 			before := auditMark(t)
