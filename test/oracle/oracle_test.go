@@ -29,7 +29,7 @@ const (
 	// resets the count of fights about a field, which would make the agent pause. One drift has at most two repairs, and 15 are fast.
 	peace = 7
 	// patience is the time for a repair. A refused one is tried again after 5 s, and then after 10 s.
-	patience = 20 * time.Second
+	patience = time.Minute
 	// maxWrites is the number of writes that a repair may need: the second one is for what the API
 	// server changes when it carries out the first.
 	maxWrites = 2
