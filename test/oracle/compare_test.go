@@ -90,7 +90,7 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 	fields, isObject := observed.(map[string]any)
 	switch {
 	case observed == nil:
-		if !cmp.Equal(before, final) {
+		if before != nil && !cmp.Equal(before, final) { // a value that the manifest does not have is learned
 			return "observed, and not restored: " + path
 		}
 		return ""
