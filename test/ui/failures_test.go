@@ -2,6 +2,7 @@ package ui
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/chromedp/cdproto/network"
@@ -11,6 +12,7 @@ import (
 type failures struct {
 	mu       sync.Mutex
 	said     []string
+	accepted string
 	requests []*network.Request
 }
 
@@ -36,6 +38,20 @@ func (f *failures) requested() []*network.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
+}
+
+// accept has the test pass with errors of this text, also with those that come after its end.
+func (f *failures) accept(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.accepted = text
+}
+
+// unaccepted returns the errors without those that the test accepts.
+func (f *failures) unaccepted() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.said), func(text string) bool { return f.accepted != "" && strings.Contains(text, f.accepted) })
 }
 
 // forget leaves out the errors so far, which a test has expected.
