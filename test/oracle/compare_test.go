@@ -89,11 +89,8 @@ func paths(a, b any, path string, into map[string]bool) {
 func kept(observed any, kind schema.Type, before, drifted, final any, path string) (complaint string) {
 	fields, isObject := observed.(map[string]any)
 	switch {
-	case observed == nil:
-		if before != nil && !cmp.Equal(before, final) { // a value that the manifest does not have is learned
-			return "observed, and not restored: " + path
-		}
-		return ""
+	case observed == nil && !isRestored(before, final):
+		return "observed, and not restored: " + path
 	case !isObject, len(fields) == 0, kind != nil && kind.Structure() == schema.AtomicMap:
 		return ""
 	}
@@ -123,6 +120,9 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 	}
 	return ""
 }
+
+// isRestored reports whether a value is as before. One that the manifest does not have is learned.
+func isRestored(before, final any) bool { return before == nil || cmp.Equal(before, final) }
 
 // observedPart returns the part of a manifest that a custom schema observes. It leaves out lists, and maps that
 // their type declares atomic: an apply of a part of them removes the others' elements and fields, which such a
