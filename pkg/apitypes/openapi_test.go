@@ -35,7 +35,7 @@ func TestStructureOfDefinedTypes(t *testing.T) {
 		{"light", schema.Struct},
 		{"notes", schema.Map},
 		{"extras", schema.Map},
-		{"nobody", schema.Plain},
+		{"absent", schema.Plain},
 	} {
 		check.Equal(t, c.path, c.want, concerts(t).Of(concert).Field("spec").Field(c.path).Structure())
 	}

@@ -194,8 +194,11 @@ func (r *repair) mayDisplace(d decision) bool {
 
 // mayBeWhole reports whether an absent object can be created from the whole desired state, and that was not tried yet.
 func (r *repair) mayBeWhole(d decision) bool {
+	if r.isWhole {
+		return false
+	}
 	_, some := r.object.plan.Marked.Whole(r.object.plan.MarkedDesired(), d.before, d.drift)
-	return some && !r.isWhole
+	return some
 }
 
 // remaining returns the differences that a patch should have repaired and did not.

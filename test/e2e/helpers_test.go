@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,4 +103,38 @@ func eventuallyNotes(t *testing.T, namespace, reason string, are func(notes []st
 		}
 		return ""
 	})
+}
+
+// defineKind defines a kind whose spec has these properties, as YAML, or changes its definition, and grants the agent
+// the rights on it.
+func defineKind(t *testing.T, group, kind, properties string) {
+	t.Helper()
+	singular := strings.ToLower(kind)
+	hub.Apply(t, fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[3]ss.%[1]s}
+spec:
+  group: %[1]s
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[3]ss, singular: %[3]s}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {%[4]s}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: krake-agent-%[3]ss
+  labels: {krake.dev/aggregate-to-agent: "true"}
+rules:
+- {apiGroups: [%[1]s], resources: [%[3]ss], verbs: [get, list, watch, create, patch, delete]}
+`, group, kind, singular, properties))
+	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/"+singular+"s."+group)
 }

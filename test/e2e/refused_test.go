@@ -319,38 +319,12 @@ spec:
 	}
 }
 
-// tempoKind defines a kind whose values have a maximum.
-const tempoKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tempos.pace.example.com}
-spec:
-  group: pace.example.com
-  names: {kind: Tempo, listKind: TempoList, plural: tempos, singular: tempo}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {beats: {type: integer, maximum: %d}, title: {type: string}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: krake-agent-tempos
-  labels: {krake.dev/aggregate-to-agent: "true"}
-rules:
-- {apiGroups: [pace.example.com], resources: [tempos], verbs: [get, list, watch, create, patch, delete]}
-`
-
 // A refused value is tried again as soon as the definition of its kind changes, or the Application does.
 func TestARefusalEndsWithItsCause(t *testing.T) {
-	hub.Apply(t, fmt.Sprintf(tempoKind, 100))
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/tempos.pace.example.com")
+	define := func(maximum int) {
+		defineKind(t, "pace.example.com", "Tempo", fmt.Sprintf("beats: {type: integer, maximum: %d}, title: {type: string}", maximum))
+	}
+	define(100)
 	namespace := newNamespace(t)
 	tempo := func(beats int, title string) string {
 		return fmt.Sprintf(`{apiVersion: pace.example.com/v1, kind: Tempo, metadata: {name: allegro}, spec: {beats: %d, title: %s}}`, beats, title)
@@ -363,7 +337,7 @@ func TestARefusalEndsWithItsCause(t *testing.T) {
 	if title := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.title}"); title != "new" {
 		t.Errorf("the title is %s", title)
 	}
-	hub.Apply(t, fmt.Sprintf(tempoKind, 200))
+	define(200)
 	eventuallyReconciled(t, namespace, "nginx")
 	if beats := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.beats}"); beats != "140" {
 		t.Errorf("%s beats", beats)

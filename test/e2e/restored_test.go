@@ -96,38 +96,9 @@ func tune(free string) string {
 	return "{apiVersion: air.example.com/v1, kind: Tune, metadata: {name: store}, spec: {free: " + free + "}}"
 }
 
-// tuneKind defines it, with the agent's rights.
-const tuneKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tunes.air.example.com}
-spec:
-  group: air.example.com
-  names: {kind: Tune, listKind: TuneList, plural: tunes, singular: tune}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {free: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: krake-agent-tunes
-  labels: {krake.dev/aggregate-to-agent: "true"}
-rules:
-- {apiGroups: [air.example.com], resources: [tunes], verbs: [get, list, watch, create, patch, delete]}
-`
-
 // After a repair, the whole object is as before the change of another client.
 func TestAChangedObjectIsAsBefore(t *testing.T) {
-	hub.Apply(t, tuneKind)
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/tunes.air.example.com")
+	defineKind(t, "air.example.com", "Tune", "free: {type: object, x-kubernetes-preserve-unknown-fields: true}")
 	namespaces := map[string]string{}
 	for _, c := range restoredCases() {
 		namespaces[c.name] = newNamespace(t)
@@ -157,9 +128,6 @@ func contentOf(t *testing.T, namespace, object string) any {
 		unstructured.RemoveNestedField(fields, "metadata", name)
 	}
 	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deployment.kubernetes.io/revision")
-	if metadata, ok := fields["metadata"].(map[string]any); ok && len(metadata["annotations"].(map[string]any)) == 0 {
-		delete(metadata, "annotations")
-	}
 	return fields
 }
 

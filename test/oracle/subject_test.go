@@ -83,7 +83,7 @@ func newSubject(t *testing.T, namespace, app string, resource *unstructured.Unst
 	return s, err
 }
 
-// observe gives the Application a random observer schema, which is a part of the default one.
+// observe sets a random observer schema, which is a part of the default one.
 func (s *subject) observe(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	document := thin(random, s.observed.Document(), 0)
@@ -117,7 +117,7 @@ func (s *subject) create(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// renew gives the Application a new spec with the same content.
+// renew writes a new spec with the same content.
 func (s *subject) renew(t *testing.T) {
 	t.Helper()
 	s.app.Patch(t, string(kit.JSON(t, corev1.ConfigMap{Data: s.spec(t, s.drifts)})))
