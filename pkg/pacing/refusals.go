@@ -156,7 +156,8 @@ func (r *Refusals) AddWhole(revision, message, circumstances string, now time.Ti
 	return r
 }
 
-// begin begins a pause. The refusals of one pass, which all have the same time, count once.
+// begin begins a pause. The refusals of one pass, which all have the same time, count once. Circumstances that changed between
+// them have ended the pause, so that each begins it again.
 func (r *Refusals) begin(circumstances string, now time.Time) *Refusals {
 	if r == nil {
 		r = &Refusals{}
@@ -166,9 +167,10 @@ func (r *Refusals) begin(circumstances string, now time.Time) *Refusals {
 	}
 	r.circumstances = circumstances
 	if r.count == 0 || !r.last.Equal(now) {
-		r.last, r.until = now, now.Add(doubled(firstRefusalPause, r.count, longestRefusalPause))
+		r.last = now
 		r.count++
 	}
+	r.until = now.Add(doubled(firstRefusalPause, r.count-1, longestRefusalPause))
 	return r
 }
 

@@ -14,8 +14,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
-// maxTrials bounds the dry runs of one repair.
-const maxTrials = 16
+const (
+	// maxTrials bounds the dry runs of one repair.
+	maxTrials = 16
+	// maxRefusals bounds the refused patches of one repair. Only a rival that changes the object between them makes that many.
+	maxRefusals = 12
+)
 
 // errTooManyTrials is the error of a dry run beyond that.
 var errTooManyTrials = errors.New("too many dry runs")
@@ -63,6 +67,9 @@ func has(differences schema.Differences, path schema.Path) bool {
 //
 // A refused difference stays until its refusal is due again, see [pacing.Refusals].
 func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error, tries int) (remaining int) {
+	if r.refusals++; r.refusals == maxRefusals {
+		return 0
+	}
 	fields := apierror.Fields(refusal)
 	if r.forgetRefused(d, fields) {
 		return tries - 1

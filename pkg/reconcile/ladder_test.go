@@ -292,6 +292,62 @@ func TestARefusedFieldIsTriedAgain(t *testing.T) {
 	})
 }
 
+// Another client changes the object between a refusal and the next patch. The refused field is tried once more, because the change
+// may be the cause, and the pass ends.
+func TestAnObjectThatChangesBetweenRefusals(t *testing.T) {
+	for name, refuses := range map[string]func(before, after map[string]any) error{
+		"the refusal names the field": immutable("spec", "fixed"),
+		"it names none": func(before, after map[string]any) error {
+			if immutable("spec", "fixed")(before, after) != nil {
+				return refuse()
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, song("1", "1"), "")
+			w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+			w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
+			others := 0
+			w.admit = func(before, after map[string]any) error {
+				err := refuses(before, after)
+				if err != nil && others < 3 {
+					others++
+					w.change(t, "Song aria", func(live *unstructured.Unstructured) { put(t, live.Object, "spec.other", int64(others)) })
+				}
+				return err
+			}
+			w.mustPass(t)
+			if patches := len(w.callsOf("Patch")); patches > 8 {
+				t.Errorf("%d patches in one pass", patches)
+			}
+			check.Equal[any](t, "free", "1", schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.free")))
+			check.Equal[any](t, "fixed", "theirs", schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.fixed")))
+			w.checkWaits(t)
+		})
+	}
+}
+
+// A client that changes a refused field whenever the agent is refused does not keep the pass going.
+func TestARivalOfARefusedField(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
+	others := 0
+	w.admit = func(before, after map[string]any) error {
+		err := immutable("spec", "fixed")(before, after)
+		if others++; err != nil {
+			w.change(t, "Song aria", func(live *unstructured.Unstructured) { put(t, live.Object, "spec.fixed", fmt.Sprint(others)) })
+		}
+		return err
+	}
+	if wait := w.mustPass(t); wait <= 0 {
+		t.Errorf("the next pass is after %s", wait)
+	}
+	if patches := len(w.callsOf("Patch")); patches > 20 {
+		t.Errorf("%d patches in one pass", patches)
+	}
+}
+
 // What admission refuses shields no other field either. A missing right refuses the whole patch.
 func TestARefusalByAdmission(t *testing.T) {
 	denied := func(message string) error {

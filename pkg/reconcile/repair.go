@@ -45,8 +45,8 @@ type repair struct {
 	isWhole bool
 	// ladder is what dry runs have shown after a refusal.
 	ladder ladder
-	// rounds counts the patches that were too small for the whole repair.
-	rounds int
+	// rounds counts the patches that were too small for the whole repair, and refusals those that were refused.
+	rounds, refusals int
 }
 
 // decide returns the decision on the live object, with the patch.

@@ -379,6 +379,10 @@ func (w *world) next() string {
 	return strconv.Itoa(w.version)
 }
 
+func resourceVersion(live map[string]any) string {
+	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
+}
+
 func (w *world) bump(live map[string]any) {
 	(&unstructured.Unstructured{Object: live}).SetResourceVersion(w.next())
 }
@@ -515,6 +519,10 @@ func (c cluster) Patch(_ context.Context, ref manifest.Ref, live map[string]any,
 		live = runtime.DeepCopyJSON(stored)
 	}
 	patch, err := repair(live)
+	if err == nil && len(patch) > 0 && resourceVersion(live) != resourceVersion(stored) { // a conflict
+		live = runtime.DeepCopyJSON(stored)
+		patch, err = repair(live)
+	}
 	if err != nil || len(patch) == 0 {
 		return live, err
 	}
