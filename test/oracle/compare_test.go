@@ -108,8 +108,8 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 			}
 			// The API server may add a default to what has been restored. A value that excludes an observed
 			// one beside it is removed (ADR 064).
-			if name == "serviceAccount" {
-				continue // the former name of serviceAccountName: the API server keeps both equal
+			if name == "serviceAccount" || at == "/metadata/finalizers" {
+				continue // the former name of serviceAccountName, which the API server keeps equal; finalizers of controllers
 			}
 			isFormer := cmp.Equal(was[name], is[name])
 			isExcluded := is[name] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(other string) bool { return !cmp.Equal(was[other], then[other]) })
