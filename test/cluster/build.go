@@ -69,7 +69,7 @@ func (r recipe) build(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// link makes a link for each name of the binary.
+// link makes a link for each name of the multi-call binary.
 func link(folder string) error {
 	for _, name := range programs {
 		if err := os.Symlink("kubernetes", filepath.Join(folder, name)); err != nil {
@@ -86,13 +86,13 @@ type build struct {
 	reaper  *reaper
 }
 
-// run makes the binary in the folder result.
+// run makes the binaries in the folder result.
 func (b build) run(ctx context.Context, result string) error {
 	if err := os.Mkdir(result, 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	args := append([]string{"build", "-o", filepath.Join(result, "kubernetes")}, flags(b.version)...)
-	command := b.command(ctx, append(args, ".")...)
+	args := append([]string{"build", "-o", result + string(filepath.Separator)}, flags(b.version)...)
+	command := b.command(ctx, append(args, ".", kubectlPackage)...)
 	command.WaitDelay = time.Second // once it is killed, its children may hold its output open
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile: %w\n%s", err, lastLines(string(text), 40))

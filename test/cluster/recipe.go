@@ -16,14 +16,18 @@ import (
 )
 
 // programs are the names of the multi-call binary.
-var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// recipe is one build of the multi-call binary. Equal sources and flags result in the
+// kubectlPackage is the program that tests start most often, and so is a binary of its own: as a part of the other, it
+// would initialize the packages of all servers first, which takes longer than the rest.
+const kubectlPackage = "k8s.io/kubernetes/cmd/kubectl"
+
+// recipe is one build of the multi-call binary and of kubectl. Equal sources and flags result in the
 // same folder, so that an existing folder is never built again.
 type recipe struct {
 	source  string // the folder of the nested module
 	version string // of Kubernetes, such as v1.36.3
-	folder  string // has the binary, and a link to it for each of programs
+	folder  string // has the binaries, and a link to the first for each of programs
 }
 
 // findRecipe reads the sources, and computes the folder of their build.
@@ -133,6 +137,6 @@ func fingerprint(folder string, flags []string) (string, error) {
 		// With name and length, no two files together can equal a third.
 		fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(content), content)
 	}
-	fmt.Fprintf(hash, "%q", flags)
+	fmt.Fprintf(hash, "%q %s", flags, kubectlPackage)
 	return fmt.Sprintf("%x", hash.Sum(nil))[:12], nil
 }

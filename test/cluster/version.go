@@ -122,7 +122,7 @@ func readMod(ctx context.Context, folder, patch string) (module, error) {
 // client.
 func (m module) nested(patch string) string {
 	staging := "v0" + strings.TrimPrefix(patch, "v1")
-	text := fmt.Sprintf("module kubernetes\n\ngo %s\n\nrequire (\n\t%s %s\n", m.Go, kubernetesModule, patch)
+	text := fmt.Sprintf("module kubernetes\n\ngo %s\n\ntool %s\n\nrequire (\n\t%s %s\n", m.Go, kubectlPackage, kubernetesModule, patch)
 	for _, required := range m.Require {
 		if required.Path == "go.etcd.io/etcd/client/v3" {
 			text += fmt.Sprintf("\tgo.etcd.io/etcd/server/v3 %s\n", required.Version)

@@ -1,6 +1,6 @@
 // Kubernetes is one binary with the parts of a control plane that the tests start:
-// etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kubectl. Its own
-// name, or its first argument, selects one.
+// etcd, kube-apiserver, kube-controller-manager and kube-scheduler. Its own name, or its
+// first argument, selects one.
 //
 // It is a separate module. k8s.io/kubernetes needs a replace line for each of its
 // staging modules, and the product's go.mod must not carry these.
@@ -16,7 +16,6 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics, as in the upstream commands
 	_ "k8s.io/component-base/metrics/prometheus/version"  // build information, as in the upstream commands
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -26,7 +25,6 @@ var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 }
 
 func main() {
@@ -43,7 +41,7 @@ func main() {
 	}
 	command, known := commands[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "kubernetes: %q is none of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "kubernetes: %q is none of etcd, kube-apiserver, kube-controller-manager, kube-scheduler\n", name)
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command()))
