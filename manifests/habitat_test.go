@@ -27,7 +27,7 @@ var withHabitat = []string{"overlays/habitat", "made/habitat-namespaced", "made/
 // isOfHabitat reports roles with rights that other roles may not have. Their rights are listed
 // exactly.
 func isOfHabitat(role string) bool {
-	return slices.Contains([]string{"ClusterRole krake-habitat", "ClusterRole krake-habitat-crd", "ClusterRole krake-habitat-deployers"}, role)
+	return slices.Contains([]string{"ClusterRole krake-habitat", "ClusterRole krake-habitat-crd", "ClusterRole krake-habitat-deployers", "ClusterRole krake-habitat-secrets"}, role)
 }
 
 const (
@@ -55,10 +55,9 @@ var rightsOfHabitat = map[string]map[string]string{
 		"list pods": reads, "watch pods": reads,
 		"delete pods": "outdated Pods are deleted where a Habitat asks for OnDelete",
 
-		"list secrets": "whether one is there", "watch secrets": "a Habitat goes on when its Secret comes",
-
 		"create events.events.k8s.io": "Events of Habitats", "patch events.events.k8s.io": "one that goes on is counted",
 	},
+	"ClusterRole krake-habitat-secrets": {"get secrets": "whether one is there, where it is bound"},
 	"ClusterRole krake-habitat-crd": {
 		"create customresourcedefinitions.apiextensions.k8s.io":                     "RBAC knows no names of what is created: a policy does",
 		"get customresourcedefinitions.apiextensions.k8s.io habitats.habitat.sh":    "whether it is there, and ours",
@@ -156,7 +155,7 @@ func TestWhereHabitatsAre(t *testing.T) {
 	const reviews, own = "ClusterRole krake-habitat-reviews", "krake-system: Role krake-habitat"
 	want := map[string][]string{
 		"overlays/habitat":        {"ClusterRole krake-habitat", "ClusterRole krake-habitat-crd", reviews, own},
-		"made/habitat-namespaced": {reviews, "demo: ClusterRole krake-habitat", own},
+		"made/habitat-namespaced": {reviews, "demo: ClusterRole krake-habitat", "demo: ClusterRole krake-habitat-secrets", own},
 		"made/strict-habitat": {
 			"ClusterRole krake-habitat", "ClusterRole krake-habitat-crd", "ClusterRole krake-habitat-deployers", reviews, own,
 		},

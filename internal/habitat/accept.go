@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ func (s *shared) accept(ctx context.Context, live *unstructured.Unstructured) (v
 	if len(refusals) > 0 {
 		return s.refuse(ctx, live, reasonValidationFailed, refusals.ToAggregate().Error())
 	}
-	missing, err := s.missingSecrets(ctx, h)
+	missing, unread, err := s.missingSecrets(ctx, h)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -70,7 +71,7 @@ func (s *shared) accept(ctx context.Context, live *unstructured.Unstructured) (v
 	text := "ConfigMap " + wanted.Name
 	switch {
 	case err == nil:
-		return verdict{reason: reasonAccepted, application: cm, acted: acted}, nil
+		return verdict{reason: reasonAccepted, message: unread, application: cm, acted: acted}, nil
 	case errors.Is(err, errTaken):
 		return verdict{reason: reasonNameConflict, message: text + " belongs to another owner: delete or rename it, or give the Habitat another name"}, nil
 	case errors.Is(err, errGoing):
@@ -104,21 +105,29 @@ func (s *shared) refuse(ctx context.Context, live *unstructured.Unstructured, re
 	return verdict{reason: reason, message: message, application: cm}, nil
 }
 
-// missingSecrets describes the Secrets that a Habitat names and that do not exist.
-func (s *shared) missingSecrets(ctx context.Context, h habitat.Habitat) ([]string, error) {
-	var missing []string
+// missingSecrets describes the Secrets that a Habitat names and that do not exist. It asks for each
+// by its name, and for the metadata only. Where the process may not read Secrets, the Pods wait for them:
+// unread names them.
+func (s *shared) missingSecrets(ctx context.Context, h habitat.Habitat) (missing []string, unread string, err error) {
+	var names []string
 	for _, secret := range h.Secrets() {
-		err := s.client.Get(ctx, types.NamespacedName{Namespace: h.Namespace, Name: secret.Name}, newSecret())
+		err := s.live.Get(ctx, types.NamespacedName{Namespace: h.Namespace, Name: secret.Name}, newSecret())
 		switch {
+		case apierrors.IsForbidden(err):
+			names = append(names, strconv.Quote(secret.Name))
 		case apierrors.IsNotFound(err) && secret.Key != "":
 			missing = append(missing, fmt.Sprintf("%q with key %s (%s)", secret.Name, secret.Key, secret.Path))
 		case apierrors.IsNotFound(err):
 			missing = append(missing, fmt.Sprintf("%q (%s)", secret.Name, secret.Path))
 		case err != nil:
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return missing, nil
+	if len(names) > 0 {
+		unread = "the Pods wait for Secret " + strings.Join(names, ", ") + " if it does not exist: " +
+			"krake-habitat may not look for it, unless ClusterRole krake-habitat-secrets is bound here"
+	}
+	return missing, unread, nil
 }
 
 // immutableError: the workload of the Habitat cannot change in this way.

@@ -39,7 +39,6 @@ func cacheOptions(namespaces []string) cache.Options {
 			&corev1.ConfigMap{}:   {Label: ours},
 			&appsv1.StatefulSet{}: {Label: ours},
 			&corev1.Pod{}:         {Label: ours, Transform: trimPod},
-			newSecret():           {Transform: trimSecret},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 		// A read of another kind fails, and does not start a watch.
@@ -75,37 +74,4 @@ func newSecret() *metav1.PartialObjectMetadata {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return secret
-}
-
-// trimSecret keeps the name. The annotation of kubectl apply contains all values.
-func trimSecret(object any) (any, error) {
-	secret, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: secret.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
-		},
-	}, nil
-}
-
-// secretsIndex finds the Habitats that name a Secret. Its values are those of secretNames.
-const secretsIndex = "secrets"
-
-func secretNames(object client.Object) []string {
-	live, ok := object.(*unstructured.Unstructured)
-	if !ok || !isKnown(habitat.CustomVersionOf(live.Object)) {
-		return nil
-	}
-	parsed, refusals := habitat.Parse(live.Object)
-	if len(refusals) > 0 {
-		return nil
-	}
-	var names []string
-	for _, secret := range parsed.Secrets() {
-		names = append(names, secret.Name)
-	}
-	return names
 }

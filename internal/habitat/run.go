@@ -84,7 +84,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := add(ctx, mgr, recorder{mgr.GetEventRecorder(Name)}, options); err != nil {
+	if err := add(mgr, recorder{mgr.GetEventRecorder(Name)}, options); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	err = mgr.Start(ctx)
@@ -116,13 +116,10 @@ func newLock(options Options, restored func(error)) (resourcelock.Interface, err
 }
 
 // add adds the controllers and the probes.
-func add(ctx context.Context, mgr manager.Manager, recorder recorder, options Options) error {
+func add(mgr manager.Manager, recorder recorder, options Options) error {
 	s := &shared{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder,
 		cluster: options.Cluster, filesImage: options.FilesImage, recheck: options.Recheck, now: time.Now,
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, newHabitat(), secretsIndex, secretNames); err != nil {
-		return err
 	}
 	for _, version := range s.versions() {
 		if err := version.add(mgr); err != nil {

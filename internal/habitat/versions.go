@@ -3,6 +3,7 @@ package habitat
 import (
 	"context"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,7 +49,6 @@ func (v *version) add(mgr manager.Manager) error {
 		Named("habitat-"+v.name).
 		For(newHabitat(), builder.WithPredicates(isOfVersion, predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(v.requestsOfConfigMap), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(newSecret(), handler.EnqueueRequestsFromMapFunc(v.requestsOfSecret), builder.WithPredicates(isNewOrDeleted)).
 		WithOptions(controllerOptions()).
 		Complete(v)
 }
@@ -66,11 +66,6 @@ func (v *version) requestsOfConfigMap(ctx context.Context, cm client.Object) []r
 	return nil
 }
 
-// requestsOfSecret requests the Habitats that name a Secret.
-func (v *version) requestsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	return v.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretsIndex: secret.GetName()})
-}
-
 func (v *version) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	found, err := v.habitats(ctx, options...)
 	if err != nil { // the next recheck finds the change
@@ -86,8 +81,13 @@ func (v *version) requests(ctx context.Context, options ...client.ListOption) []
 	return requests
 }
 
-// recheckJitter spreads Habitats that were reconciled at the same time.
-const recheckJitter = 0.1
+const (
+	// recheckJitter spreads Habitats that were reconciled at the same time.
+	recheckJitter = 0.1
+	// secretsPause is the interval in which a missing Secret is looked for. Secrets are not watched,
+	// because a client that watches Secrets sees all of them.
+	secretsPause = 3 * time.Second
+)
 
 // Reconcile implements reconcile.Reconciler.
 func (v *version) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -102,5 +102,9 @@ func (v *version) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if err == nil {
 		err = v.report(ctx, live, judged)
 	}
-	return ended(reconcile.Result{RequeueAfter: wait.Jitter(v.recheck, recheckJitter)}, err)
+	again := v.recheck
+	if judged.reason == reasonSecretNotFound {
+		again = min(again, secretsPause)
+	}
+	return ended(reconcile.Result{RequeueAfter: wait.Jitter(again, recheckJitter)}, err)
 }

@@ -181,11 +181,11 @@ func (l listener) Eventf(_, _ runtime.Object, eventType, reason, _, note string,
 
 // The lists of all objects, and of those in the caches.
 func lists() []client.ObjectList {
-	return []client.ObjectList{newHabitatList(), &corev1.ConfigMapList{}, &corev1.PodList{}, &corev1.SecretList{}, &appsv1.StatefulSetList{}}
+	return []client.ObjectList{newHabitatList(), &corev1.ConfigMapList{}, &corev1.PodList{}, &appsv1.StatefulSetList{}}
 }
 
 // see updates the caches of these lists, or all caches. They hold objects with the label, and
-// Habitats and Secrets.
+// Habitats.
 func (w *world) see(which ...client.ObjectList) {
 	w.t.Helper()
 	isAsked := func(list client.ObjectList) bool {
@@ -193,7 +193,7 @@ func (w *world) see(which ...client.ObjectList) {
 			return fmt.Sprintf("%T", asked) == fmt.Sprintf("%T", list)
 		})
 	}
-	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithIndex(newHabitat(), secretsIndex, secretNames)
+	builder := fake.NewClientBuilder().WithScheme(w.scheme)
 	for _, list := range lists() {
 		from := w.seen
 		if isAsked(list) {

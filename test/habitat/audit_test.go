@@ -59,7 +59,7 @@ func (p *plane) checkRequests() error {
 // problem returns what is wrong with a request of the Habitat controllers.
 func problem(l kit.Request) string {
 	switch {
-	case l.IsForbidden():
+	case l.IsForbidden() && l.Resource() != "secrets": // where it is not granted, the Pods wait
 		return "it is refused"
 	case !l.IsWrite():
 		return problemOfRead(l)
@@ -69,8 +69,8 @@ func problem(l kit.Request) string {
 	return ""
 }
 
-// problemOfRead: the controllers watch the metadata of Secrets (see
-// TestSecretsAreNotRead), and never read a single one. Only the agent reads
+// problemOfRead: the controllers read the metadata of single Secrets (see
+// TestSecretsAreNotRead), and never list or watch them. Only the agent reads
 // Deployments.
 func problemOfRead(l kit.Request) string {
 	readable := map[string][]string{
@@ -78,7 +78,7 @@ func problemOfRead(l kit.Request) string {
 		"configmaps":                {"get", "list", "watch"},
 		"pods":                      {"list", "watch"},
 		"statefulsets":              {"get", "list", "watch"},
-		"secrets":                   {"list", "watch"},
+		"secrets":                   {"get"},
 		"customresourcedefinitions": {"get"},
 		"leases":                    {"get"},
 		"":                          {"get"}, // discovery

@@ -43,7 +43,9 @@ func newHome(t *testing.T) home {
 func (p *plane) home(t *testing.T, namespace string) home {
 	t.Helper()
 	p.CreateNamespace(t, namespace)
-	return home{p, namespace}
+	h := home{p, namespace}
+	h.kubectl(t, "create", "rolebinding", "krake-habitat-secrets", "--clusterrole=krake-habitat-secrets", "--serviceaccount=krake-system:krake-habitat")
+	return h
 }
 
 // service returns a Habitat of the current version, with more fields than count, image

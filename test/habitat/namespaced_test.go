@@ -19,7 +19,10 @@ func TestNamespaced(t *testing.T) {
 	t.Parallel()
 	const overlay = "habitat/namespaced"
 	p := ownPlane(t, installation.Options{Overlay: overlay})
-	inside, also, outside := p.home(t, "inside"), p.home(t, "also"), p.home(t, "outside")
+	inside, also, outside := home{p, "inside"}, home{p, "also"}, home{p, "outside"}
+	for _, h := range []home{inside, also, outside} {
+		p.CreateNamespace(t, h.namespace)
+	}
 	for _, h := range []home{inside, also} {
 		h.kubectl(t, "apply", "-k", filepath.Join(p.installation.Manifests(), "overlays", "habitat", "namespace"))
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,7 +26,8 @@ import (
 )
 
 // "A Secret that is missing": no object is created, and the Habitat names the Secret,
-// and the field that refers to it. The creation of the last Secret continues the work.
+// and the field that refers to it. The creation of the last Secret continues the work. So it is where
+// krake-habitat may look for Secrets.
 func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -99,6 +101,20 @@ func TestSecretIsDeleted(t *testing.T) {
 	if made := worked(t, from, h.namespace); len(made) > 0 {
 		t.Errorf("the content of a Secret has changed, and written was %v", made)
 	}
+}
+
+// Where krake-habitat may not look for Secrets, as everywhere after the installation, the Habitat is carried out, and names the
+// Secrets that were not looked for.
+func TestSecretsThatItMayNotReadAreTheKubelets(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.kubectl(t, "delete", "rolebinding", "krake-habitat-secrets")
+	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{"configSecretName": "web-config"})}))
+	message := h.mustSay(t, "web", "Accepted", metav1.ConditionTrue, "Accepted")
+	if !hasAll(message, []string{`"web-config"`, "krake-habitat-secrets"}) {
+		t.Errorf("the condition says %q", message)
+	}
+	h.mustAppear(t, kit.StatefulSets, "web", "")
 }
 
 // detour is a proxy in front of an API server that reads the answers.
@@ -193,7 +209,7 @@ func (d *detour) kubeconfig(t *testing.T, from string) string {
 	return to
 }
 
-// The controllers see the names of Secrets, and never receive their content: no answer has
+// The controllers ask for Secrets by name, and never receive their content: no answer has
 // the value of one. A proxy in front of the API server reads all answers. The same account
 // receives the values if it requests the Secrets themselves, so the form of the request
 // matters.
@@ -229,8 +245,11 @@ func TestSecretsAreNotRead(t *testing.T) {
 	kit.Must(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	kit.Must(t, err)
-	_, err = client.CoreV1().Secrets(h.namespace).List(t.Context(), metav1.ListOptions{})
+	_, err = client.CoreV1().Secrets(h.namespace).Get(t.Context(), "web-config", metav1.GetOptions{})
 	kit.Must(t, err)
+	if _, err := client.CoreV1().Secrets(h.namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a list of Secrets: %v", err)
+	}
 	if _, told, _ := d.heard(); len(told) == 0 {
 		t.Error("the proxy does not see the values of Secrets where they are told")
 	}
