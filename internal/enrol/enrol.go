@@ -85,7 +85,7 @@ func (h *hub) checkInstalled(ctx context.Context) error {
 	if _, err := h.core.Namespaces().Get(ctx, application.AgentsNamespace, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf(way, err)
 	}
-	for _, policy := range []string{"krake-application", "krake-application-deletion", "krake-agents-configmaps", "krake-agents-leases"} {
+	for _, policy := range []string{"krake-configmaps", "krake-configmaps-deletion", "krake-agents-leases"} {
 		if _, err := h.policies.ValidatingAdmissionPolicyBindings().Get(ctx, policy, metav1.GetOptions{}); err != nil {
 			return fmt.Errorf(way, err)
 		}

@@ -14,7 +14,7 @@ import (
 
 // CheckAgentUpdate refuses changes that the agent of a cluster must not make. It writes only the
 // status of Applications that are, or were, for its cluster. The ValidatingAdmissionPolicy
-// krake-application has the same rules, and works without the webhook.
+// krake-configmaps has the same rules, and works without the webhook.
 func CheckAgentUpdate(cm, stored *corev1.ConfigMap, cluster string) field.ErrorList {
 	if !application.IsApplication(cm) || !application.IsApplication(stored) {
 		return field.ErrorList{forbidden(annotationPath(application.FormatAnnotation), "an agent must not create or remove an Application")}

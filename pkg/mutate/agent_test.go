@@ -11,7 +11,7 @@ import (
 )
 
 // The fields that each agent may change: the agent of the present cluster, of a former one,
-// and of another one. The policy krake-application has the same rules, see test/policies.
+// and of another one. The policy krake-configmaps has the same rules, see test/policies.
 func TestCheckAgentUpdate(t *testing.T) {
 	tests := []struct {
 		why    string

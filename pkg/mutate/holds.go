@@ -63,7 +63,7 @@ func isRestraining(cm *corev1.ConfigMap) bool {
 	return isSet && mode != string(application.Enforce)
 }
 
-// holdsBackMore reports whether a request sets a mode or a hold. The policy krake-application requires a
+// holdsBackMore reports whether a request sets a mode or a hold. The policy krake-configmaps requires a
 // right for the same.
 func holdsBackMore(cm, stored *corev1.ConfigMap) bool {
 	if !application.IsApplication(stored) {

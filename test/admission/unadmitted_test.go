@@ -10,7 +10,7 @@ import (
 )
 
 // policy begins all refusals of the policy.
-const policy = "ValidatingAdmissionPolicy 'krake-application'"
+const policy = "ValidatingAdmissionPolicy 'krake-configmaps'"
 
 // An administrator deletes the webhook's configuration. An
 // Application that is created then has no authority: no agent acts on it. When the configuration is back, any edit admits it.

@@ -157,7 +157,7 @@ func TestASpokeThatIsAHub(t *testing.T) {
 func expectGone(t *testing.T, options enrolment.Options) {
 	t.Helper()
 	kit.Must(t, kubectl(t.Context(), env.east, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
-	for _, name := range []string{"krake-agents-configmaps", "krake-agents-leases", "krake-agents-namespaces", "krake-application", "krake-application-deletion"} {
+	for _, name := range []string{"krake-agents-leases", "krake-agents-namespaces", "krake-configmaps", "krake-configmaps-deletion"} {
 		if err := second(env.east.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
 			t.Error(err)
 		}

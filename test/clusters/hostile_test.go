@@ -27,7 +27,7 @@ var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"namespace":            `{apiVersion: v1, kind: Namespace, metadata: {name: a9-more}}`,
 	"definition":           `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.org}, spec: {group: example.org, names: {kind: A, plural: as}, scope: Namespaced, versions: []}}`,
 	"webhook":              `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a9}}`,
-	"policy":               `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: krake-application}, spec: {}}`,
+	"policy":               `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: krake-configmaps}, spec: {}}`,
 	"elsewhere":            `{apiVersion: v1, kind: ConfigMap, metadata: {name: a9, namespace: kube-system}, data: {a: b}}`,
 	"beside-the-agent":     `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a9, namespace: krake-agents}}`,
 	"secret":               `{apiVersion: v1, kind: Secret, metadata: {name: a9}, stringData: {password: a9}}`,

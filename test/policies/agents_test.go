@@ -11,12 +11,15 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Messages of the policy krake-agents-configmaps.
+// Messages of the policy krake-configmaps about ConfigMaps of agents.
 const (
 	notOurs = "an agent changes and deletes only ConfigMaps that carry its annotation krake.dev/owner: leave this one to its owner, " +
 		"or, to adopt it outside of the namespaces of Kubernetes, first set its marks and change nothing else"
 	unmarked = "an agent writes only ConfigMaps that carry its marks: set the label krake.dev/owned-by and the annotation krake.dev/owner, " +
 		"or, to let go of it, take all of them away and change nothing else"
+	notHere = "this agent has no objects here, and writes Applications only: if this is its cluster, have the ClusterRole " +
+		"krake-agent-target bound"
+	notDeleted = "an agent deletes only ConfigMaps of its cluster that carry its annotation krake.dev/owner: leave this one to its owner"
 )
 
 // marked adds the marks of an Application's object.
@@ -69,6 +72,24 @@ func TestAgentsWriteMarkedConfigMaps(t *testing.T) {
 		{"change nothing of a user's", local, barePlain, nil, notOurs},
 		{"change what has the label only", local, changed(applied, noOwner), []edit{data("x", "2")}, notOurs},
 	})
+}
+
+// An agent whose objects are on another cluster writes Applications here, and no other ConfigMap: it adds no marks to one of
+// a user, and the marks of another agent are none of its own.
+func TestAnAgentOfAnotherClusterWritesApplicationsOnly(t *testing.T) {
+	far := agent("far")
+	check(t, []write{
+		{"add the marks to one of a user", far, theirs, []edit{marked}, notHere},
+		{"change one that another agent made", far, applied, []edit{data("x", "2")}, notHere},
+		{"change nothing of one that another agent made", far, applied, nil, notHere},
+		{"restore the marks of one", far, changed(applied, noAnnotation("krake.dev/owner")), []edit{marked}, notHere},
+		{"release one", far, applied, []edit{letGoOf}, notHere},
+		{"create one", far, nil, []edit{marked}, notHere},
+		{"change one of a user", far, theirs, []edit{data("x", "2")}, notHere},
+	})
+	namespace := newNamespace(t)
+	applied(t, namespace)
+	expect(t, notDeleted, far.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "app", metav1.DeleteOptions{}))
 }
 
 // An agent adopts another client's ConfigMap with a write that adds the marks, and
@@ -129,7 +150,7 @@ func TestAgentsAdoptNothingOfKubernetes(t *testing.T) {
 	for _, namespace := range []string{"kube-system", "kube-public", "krake-system", "krake-agents"} {
 		cm := create(t, administrator, plain(namespace, "theirs"), data("x", "1"))
 		// Two policies refuse most of it, in no order.
-		wanted := []string{notOurs, fmt.Sprintf(closedMessage, namespace)}
+		wanted := []string{notOurs, notDeleted, fmt.Sprintf(closedMessage, namespace)}
 		for _, err := range []error{
 			kit.ErrorOf(update(t, agent("local"), cm, marked)), configMaps(namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}),
 		} {
@@ -158,9 +179,9 @@ func TestAgentsDeleteMarkedConfigMaps(t *testing.T) {
 	}{
 		{"its own", applied, allowed},
 		{"its own that has lost the label", changed(applied, noLabel("krake.dev/owned-by")), allowed},
-		{"a user's", barePlain, notOurs},
-		{"what has the label only", changed(applied, noAnnotation("krake.dev/owner")), notOurs},
-		{"what has an empty annotation", changed(applied, annotate("krake.dev/owner", "")), notOurs},
+		{"a user's", barePlain, notDeleted},
+		{"what has the label only", changed(applied, noAnnotation("krake.dev/owner")), notDeleted},
+		{"what has an empty annotation", changed(applied, annotate("krake.dev/owner", "")), notDeleted},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			c.stored(t, namespace)
@@ -171,7 +192,7 @@ func TestAgentsDeleteMarkedConfigMaps(t *testing.T) {
 
 	create(t, administrator, plain(namespace, "users"))
 	only := metav1.ListOptions{FieldSelector: "metadata.name=users"}
-	expect(t, notOurs, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, only))
+	expect(t, notDeleted, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, only))
 }
 
 // The policies allow every write of other ConfigMaps by other clients, with any content

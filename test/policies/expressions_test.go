@@ -17,7 +17,8 @@ import (
 )
 
 var policyNames = []string{
-	"krake-agents-configmaps", "krake-agents-leases", "krake-agents-namespaces", "krake-application", "krake-application-deletion", "krake-habitat", "krake-habitat-workloads",
+	"krake-agents-leases", "krake-agents-namespaces", "krake-configmaps", "krake-configmaps-deletion", "krake-habitat", "krake-habitat-workloads",
+	"krake-webhook-configurations",
 }
 
 // noExpressionFailed reads all answers of the server from its audit log, because its

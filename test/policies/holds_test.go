@@ -48,7 +48,7 @@ func TestTheAuditLogSaysWhoHoldsBack(t *testing.T) {
 	mustUpdate(t, namespaceEditor, cm, annotate("krake.dev/mode", "enforce"))
 	var said []string
 	for _, request := range mark.Requests(t, kit.Request.IsWrite, kit.In(namespace)) {
-		said = append(said, request.Annotations["krake-application/held-back"])
+		said = append(said, request.Annotations["krake-configmaps/held-back"])
 	}
 	if len(said) != 2 || said[0] != "edith sets krake.dev/mode=suspend" || said[1] != "" {
 		t.Errorf("the audit log has %q", said)

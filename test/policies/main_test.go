@@ -107,9 +107,8 @@ func probes() map[string]func(context.Context) (bool, error) {
 				return kit.ErrorOf(client.CoordinationV1().Leases("krake-agents").Create(ctx, lease("probe"), metav1.CreateOptions{DryRun: dry}))
 			})),
 		"krake-agents-namespaces is in force": refusedBy("krake-agents-namespaces", agent("local").does(creation(with(plain("krake-system", "probe"), marked)))),
-		"krake-application is in force":       refusedBy("krake-application", administrator.does(creation(forged))),
-		"krake-agents-configmaps is in force": refusedBy("krake-agents-configmaps", agent("local").does(creation(plain("default", "probe")))),
-		"krake-application-deletion is in force": refusedBy("krake-application-deletion",
+		"krake-configmaps is in force":        refusedBy("krake-configmaps", administrator.does(creation(forged))),
+		"krake-configmaps-deletion is in force": refusedBy("krake-configmaps-deletion",
 			identity{name: configMapEditor.name, groups: impostor.groups}.does(deletion)),
 	}
 }

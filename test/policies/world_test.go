@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,10 +82,10 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 }
 
 // grant grants all identities the rights that the policies confine, so that only a
-// policy can refuse: all verbs on ConfigMaps and Leases. One agent is of another
-// cluster, and one has a name that begins like the first agent's.
+// policy can refuse: all verbs on ConfigMaps and Leases. One agent has objects of other Applications here,
+// one has a name that begins like the first agent's, and one has its objects on another cluster.
 func grant(ctx context.Context) error {
-	for _, name := range []string{"other", "loc"} {
+	for _, name := range []string{"other", "loc", "far"} {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if _, err := server.CoreV1().ServiceAccounts("krake-agents").Create(ctx, account, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create ServiceAccount %s: %w", name, err)
@@ -99,9 +100,18 @@ func grant(ctx context.Context) error {
 	if _, err := server.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create ClusterRole: %w", err)
 	}
-	return bind(ctx, "test-configmaps",
-		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"},
-		configMapEditor.subject())
+	own := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-own"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"krake.dev"}, Resources: []string{"objects"}, Verbs: []string{"own"}}},
+	}
+	if _, err := server.RbacV1().ClusterRoles().Create(ctx, own, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRole: %w", err)
+	}
+	return errors.Join(
+		bind(ctx, "test-configmaps",
+			rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"},
+			configMapEditor.subject()),
+		bind(ctx, "test-own", impostor.subject(), asSubject("other").subject(), asSubject("loc").subject()))
 }
 
 func bind(ctx context.Context, role string, subjects ...rbacv1.Subject) error {

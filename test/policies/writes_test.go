@@ -15,10 +15,11 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// Messages of the policy krake-application.
+// Messages of the policy krake-configmaps about Applications.
 const (
 	allowed = ""
 
+	mutable      = "an Application cannot be immutable, because agents write its status into it: leave the field out"
 	isOne        = "an Application cannot be turned back into a plain ConfigMap: delete it"
 	elsewhere    = "an Application cannot be in kube-system, krake-system or krake-agents, which the webhook does not see: use another namespace"
 	tooMany      = "an Application has at most 1000 keys in data and binaryData, 1000 labels, 1000 finalizers and 100 owners: leave out what is not its own"
@@ -322,6 +323,19 @@ func TestOnlyAgentsWriteWhatAgentsActOn(t *testing.T) {
 	})
 }
 
+// No client makes an Application immutable, at any time: its agent could no longer write that the objects are gone, and no user
+// could delete it.
+func TestNoApplicationIsImmutable(t *testing.T) {
+	for _, who := range []identity{administrator, namespaceEditor} {
+		check(t, []write{
+			{"create one", who, nil, []edit{annotated, immutable}, mutable},
+			{"make one immutable", who, moved, []edit{immutable}, mutable},
+			{"make one immutable that is being deleted", who, deleted(moved), []edit{immutable}, mutable},
+			{"make an immutable ConfigMap an Application", who, changed(barePlain, immutable), []edit{annotated}, mutable},
+		})
+	}
+}
+
 // The finalizer stays unless two things are requested: the deletion, and to give up on
 // the cluster.
 func TestForceDelete(t *testing.T) {
@@ -591,7 +605,7 @@ func TestAgentChangesNoSpecAndNoOtherStatus(t *testing.T) {
 		{"remove an annotation", local, moved, []edit{noAnnotation("note")}, usersMetadata},
 		{"give it an owner", local, moved, []edit{owned}, usersMetadata},
 		{"take its owner away", local, changed(moved, owned), []edit{func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }}, usersMetadata},
-		{"make it immutable", local, moved, []edit{immutable}, usersMetadata},
+		{"make it immutable", local, moved, []edit{immutable}, mutable},
 		{"change a label", local, moved, []edit{label("team", "red")}, usersLabels},
 		{"remove a label", local, moved, []edit{noLabel("team")}, usersLabels},
 		{"add a label", local, admitted, []edit{label("team", "red")}, usersLabels},

@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+// What a user can do who has all verbs on ConfigMaps, and no other right, line by line as docs/stolen-token.md has it.
+func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	mustRun(t, namespace, "leaving")
+	kit.Must(t, patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": ["example.org/stays", "local.krake.dev/resources"]}}`))
+	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
+	t.Cleanup(func() { // its agent has removed its own finalizer
+		kit.Eventually(t, func() string {
+			if err := patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": null}}`); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	})
+	kit.Must(t, patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/hold-until": "2999-01-01T00:00:00Z"}}}`))
+	config := kinds()[0].object("", "new", "1")
+	annotate := func(name, value string) func() error {
+		return func() error {
+			return patch(t, low, namespace, "web", fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, "krake.dev/"+name, value))
+		}
+	}
+	edit := func(name, body string) func() error {
+		return func() error { return patch(t, low, namespace, name, body) }
+	}
+	kit.Attempts(t, "A user with rights on ConfigMaps alone", []kit.Attempt{
+		{What: "creates an Application of ConfigMaps", Can: true, Try: func() error { return create(t, low, withManifest(namespace, "settings", config)) }},
+		{What: "reads manifest and status of every Application of the namespace", Can: true, Try: func() error {
+			return kit.ErrorOf(low.client(t).CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}))
+		}},
+		{What: "changes labels of an Application", Can: true, Try: edit("web", `{"metadata": {"labels": {"team": "blue"}}}`)},
+		{What: "ends the hold of an Application", Can: true, Try: edit("web", `{"metadata": {"annotations": {"krake.dev/hold-until": null}}}`)},
+		{What: "creates an Application of a Service", Try: func() error { return create(t, low, newApplication(namespace, "new")) }},
+		{What: "changes the manifest of an Application of a Service", Try: edit("web", manifestPatch(manifestOf("other")))},
+		{What: "changes the observer schema of one", Try: edit("web", fmt.Sprintf(`{"data": {%q: %q}}`, application.ObserverSchemaKey,
+			`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: null}, spec: {ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}`))},
+		{What: "has it adopt objects", Try: annotate("adopt", "true")},
+		{What: "deletes it", Try: func() error {
+			return low.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{})
+		}},
+		{What: "adds an owner to it", Try: edit("web", absentOwner)},
+		{What: "gives its objects up", Try: annotate("force-delete", "local")},
+		{What: "holds it back", Try: annotate("mode", "suspend")},
+		{What: "moves it to another cluster", Try: annotate("cluster", "far")},
+		{What: "has it act as a service account", Try: annotate("service-account", "default")},
+		{What: "turns on a hook", Try: annotate("hooks", "complete")},
+		{What: "makes it immutable", Try: edit("web", `{"immutable": true}`)},
+		{What: "makes it immutable while it is deleted", Try: edit("leaving", `{"immutable": true}`)},
+		{What: "writes its status", Try: edit("web", `{"data": {"status": "{}"}}`)},
+		{What: "writes its inventory", Try: edit("web", `{"data": {"inventory.local": null}}`)},
+		{What: "removes the agent's finalizer", Try: edit("web", `{"metadata": {"finalizers": null}}`)},
+		{What: "turns it back into a plain ConfigMap", Try: edit("web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)},
+		{What: "makes an Application of a ConfigMap with forged status", Try: func() error {
+			plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "forged"}, Data: map[string]string{
+				application.ManifestKey: config, application.StatusKey: "{}", application.InventoryKey("local"): "[]",
+			}}
+			if err := create(t, low, plain); err != nil {
+				return nil // it has to be made, so that it is no refusal
+			}
+			return patch(t, low, namespace, "forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)
+		}},
+	})
+}
