@@ -33,6 +33,9 @@ const (
 	// maxWrites is the number of writes that a repair may need: the second one is for what the API
 	// server changes when it carries out the first.
 	maxWrites = 2
+	// maxRequests is the number of requests for them, with those that the API server refuses because a controller was
+	// faster, or for good.
+	maxRequests = 60
 	// diffs is one in how many drifts is also judged by kubectl krake diff.
 	diffs = 25
 )
@@ -167,6 +170,9 @@ func (w *worker) try(t *testing.T, s *subject) (d drift) {
 	if s.await(t, &d); d.result == "" {
 		s.judge(t, &d)
 	}
+	if tries := s.requests(t, &d, kit.Request.IsWrite); len(tries) > maxRequests {
+		d.diverge("%d requests, of which the last are %s", len(tries), kit.List(tries[len(tries)-3:]))
+	}
 	if d.complaint == "" && (d.result == "refused" || w.random.IntN(diffs) == 0) {
 		w.counts["diffs"]++
 		if printed := s.diff(t); (printed == "") != (d.result != "refused") {
@@ -246,14 +252,20 @@ func isPaused(app *application.Application) bool {
 		reconciled != nil && reconciled.Status == metav1.ConditionUnknown
 }
 
+// requests returns the requests of agents about the object since a change.
+func (s *subject) requests(t *testing.T, d *drift, are func(kit.Request) bool) []kit.Request {
+	t.Helper()
+	return d.since.Requests(t, func(r kit.Request) bool {
+		isHere := r.Object.Namespace == s.object.GetNamespace() || s.object.GetNamespace() == ""
+		return isHere && r.Object.Resource == s.resource && r.Name() == s.object.GetName() && are(r)
+	})
+}
+
 // judge finds what is wrong with a repaired object.
 func (s *subject) judge(t *testing.T, d *drift) {
 	t.Helper()
 	d.result = "repaired"
-	made := d.since.Requests(t, func(r kit.Request) bool {
-		isHere := r.Object.Namespace == s.object.GetNamespace() || s.object.GetNamespace() == ""
-		return isHere && r.Object.Resource == s.resource && r.Name() == s.object.GetName() && r.IsAccepted() && !strings.Contains(r.URI, "dryRun")
-	})
+	made := s.requests(t, d, func(r kit.Request) bool { return r.IsAccepted() && !strings.Contains(r.URI, "dryRun") })
 	if len(made) == 0 {
 		d.result = "no drift"
 	}

@@ -176,13 +176,36 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 	return live, complaint, nil
 }
 
+// withoutNulls returns a copy without the fields that are null.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := map[string]any{}
+		for name, field := range value {
+			if field != nil {
+				fields[name] = withoutNulls(field)
+			}
+		}
+		return fields
+	case []any:
+		elements := make([]any, 0, len(value))
+		for _, element := range value {
+			elements = append(elements, withoutNulls(element))
+		}
+		return elements
+	}
+	return value
+}
+
 // threeWay returns what kubectl apply on the client's side would change.
 func (s *subject) threeWay(t *testing.T, live *unstructured.Unstructured) (diff string, err error) {
 	t.Helper()
 	if !s.isDefault {
 		return "", nil // it knows only whole manifests
 	}
-	text, current := kit.JSON(t, s.object.Object), kit.JSON(t, live.Object)
+	// A null in a manifest is a value that the user leaves to others. Server-side apply does not touch it either; only
+	// kubectl's patch would remove it.
+	text, current := kit.JSON(t, withoutNulls(s.object.Object)), kit.JSON(t, live.Object)
 	kind, patch := types.MergePatchType, []byte(nil)
 	if typed, unknown := scheme.Scheme.New(s.object.GroupVersionKind()); unknown == nil {
 		kind = types.StrategicMergePatchType
