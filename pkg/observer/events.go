@@ -49,6 +49,7 @@ func (r *registry) lost(k *kind, by *informer, object any) {
 			r.eventLocked(at, one)
 		}
 	}
+	r.strayLocked(k.resource, gone, nil)
 }
 
 // settleLocked reports the objects that a new informer has listed, and the disappearance of others.

@@ -65,19 +65,25 @@ func (r *registry) resumeLocked(name Owner, own *ownerState) {
 	}
 }
 
-// strayLocked notifies an owner of a stray that it could not know before.
+// strayLocked notifies the owners of a stray that appears, changes its owner, or is gone. before is nil for
+// a new object, seen for one that is gone.
 func (r *registry) strayLocked(resource gvr.GroupVersionResource, before, seen *record) {
-	if seen.owner == (unique.Handle[Owner]{}) || before != nil && before.owner == seen.owner && before.uid == seen.uid {
+	if before != nil && seen != nil && before.owner == seen.owner && before.uid == seen.uid {
 		return
 	}
-	name := seen.owner.Value()
-	own := r.owners[name]
-	switch {
-	case own == nil || own.views[seen.key(resource)] != nil:
-	case own.waiting:
-		own.stray = true
-	default:
-		r.options.Notify(name)
+	for _, one := range []*record{before, seen} {
+		if one == nil || one.owner == (unique.Handle[Owner]{}) {
+			continue
+		}
+		name := one.owner.Value()
+		own := r.owners[name]
+		switch {
+		case own == nil || own.views[one.key(resource)] != nil:
+		case own.waiting:
+			own.stray = true
+		default:
+			r.options.Notify(name)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type ownerState struct {
 	waiting bool
 	// waited are the objects that had an event while the owner waited.
 	waited map[key]bool
-	// stray reports that an object that is none of the owner's targets appeared while the owner
+	// stray reports that an object that is none of the owner's targets appeared or was lost while the owner
 	// waited.
 	stray bool
 }

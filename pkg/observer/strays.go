@@ -34,6 +34,8 @@ func (o *Observers) Strays(name Owner) []Stray {
 			}
 		}
 	}
-	slices.SortFunc(strays, func(a, b Stray) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(strays, func(a, b Stray) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return strays
 }

@@ -97,7 +97,7 @@ func TestStrays(t *testing.T) {
 }
 
 // A stray that appears while its owner acts waits as events do. A stray that was reported is
-// not reported again.
+// not reported again, until it is gone.
 func TestStrayWhileActing(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t, withOwners)
@@ -115,6 +115,10 @@ func TestStrayWhileActing(t *testing.T) {
 	f.observe(t, web, targets...)
 	f.Start(web, targets, nil)
 	f.expect(t)
+
+	f.delete(t, "stray")
+	f.flush(t)
+	f.expect(t, web)
 }
 
 // Strays that existed before the kind was observed are found by its first list.

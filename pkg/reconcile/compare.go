@@ -15,28 +15,39 @@ type comparePhase struct {
 }
 
 func (c comparePhase) run(_ context.Context, p *pass) (progress, error) {
-	p.delta = deltaOf(p.objects, c.held(p))
+	p.delta = deltaOf(p.objects, heldBy(p))
+	p.unrecorded = c.unrecorded(p)
 	return goOn(), nil
 }
 
-// held returns the objects of the inventory, and those that the Application may have created. It
-// omits objects whose kind is not served, because they may still be wanted. It also omits Secrets
-// of hooks, even if another Application has Secrets watched.
-func (c comparePhase) held(p *pass) []manifest.ID {
-	isUnserved := func(id manifest.ID) bool {
-		return slices.ContainsFunc(p.objects, func(o *object) bool { return o.plan.Unserved != nil && o.plan.Is(id) })
+// heldBy returns the objects of the inventory. It omits objects that are not looked at, because
+// they are still wanted. It also omits Secrets of hooks, which are not compared here.
+func heldBy(p *pass) []manifest.ID {
+	return slices.DeleteFunc(slices.Clone(p.app.Inventory), func(id manifest.ID) bool {
+		return p.isHookSecret(id) || slices.ContainsFunc(p.objects, func(o *object) bool { return o.plan.Unserved != nil && o.plan.Is(id) })
+	})
+}
+
+// unrecorded returns the objects that have our marks, and that are in neither manifest nor
+// inventory. Any client that may patch an object can write the marks, so the loop only reports
+// these objects. It neither reads, changes nor deletes them.
+func (c comparePhase) unrecorded(p *pass) []manifest.ID {
+	known := map[manifest.ID]bool{}
+	for _, id := range p.app.Inventory {
+		known[inAnyVersion(id)] = true
 	}
-	held := slices.DeleteFunc(slices.Clone(p.app.Inventory), isUnserved)
+	for _, o := range p.objects {
+		known[inAnyVersion(o.plan.ID)] = true
+	}
+	var unrecorded []manifest.ID
 	for _, stray := range c.observers.Strays(p.app.NamespacedName) {
-		// Any client may write our name on objects. The loop would then read each of them in each
-		// pass.
 		summary, _ := stray.Summary.(Summary)
-		mayBeOurs := summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
-		if mayBeOurs && !plan.Contains(held, stray.ID) {
-			held = append(held, stray.ID)
+		isOurs := summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
+		if isOurs && !known[inAnyVersion(stray.ID)] {
+			unrecorded = append(unrecorded, stray.ID)
 		}
 	}
-	return slices.DeleteFunc(held, p.isHookSecret)
+	return unrecorded
 }
 
 // deltaOf compares the desired objects with the observed and the recorded ones. An object that was

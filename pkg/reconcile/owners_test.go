@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -206,41 +207,86 @@ func TestALostProof(t *testing.T) {
 	})
 }
 
-// An object that is neither planned nor recorded is deleted if it proves to be ours. With less
-// than the proof, it may belong to others.
-func TestStrays(t *testing.T) {
-	stray := func(owner types.NamespacedName, uid, self string) map[string]any {
+// Only what the agent recorded in the inventory before it created it is deleted. Any client that may
+// patch an object can copy the marks to it, so that the marks alone delete nothing, and release nothing.
+func TestForgedMarksDeleteNothing(t *testing.T) {
+	forged := func(owner types.NamespacedName, uid string) map[string]any {
 		return map[string]any{
 			"apiVersion": "v1", "kind": "Service",
-			"metadata": map[string]any{"name": "stray", "namespace": "demo", "uid": "stray", "resourceVersion": "9", "annotations": map[string]any{
-				application.OwnerAnnotation: owner.String() + " " + self, application.OwnerUIDAnnotation: uid,
+			"metadata": map[string]any{"name": "victim", "namespace": "demo", "uid": "victim", "resourceVersion": "9", "annotations": map[string]any{
+				application.OwnerAnnotation: owner.String() + " /Service/demo/victim", application.OwnerUIDAnnotation: uid,
 			}},
 		}
 	}
-	const self = "/Service/demo/stray"
+	const text = "v1 Service demo/victim: it has the marks of this Application, but the inventory does not have it: the agent leaves it alone: " +
+		"remove the annotations krake.dev/owner and krake.dev/owner-uid, or delete the object"
 	cases := []struct {
-		name   string
-		object map[string]any
-		mode   application.Mode
-		want   []string
+		name            string
+		object          map[string]any
+		change          func(*world)
+		reason, message string
 	}{
-		{"ours", stray(appName, "app-uid", self), application.Enforce, []string{"Delete Service stray"}},
-		{"ours, but nothing is to be written", stray(appName, "app-uid", self), application.Observe, nil},
-		{"of a former Application of our name", stray(appName, "former", self), application.Enforce, nil},
-		{"of another", stray(otherName, "app-uid", self), application.Enforce, nil},
-		{"a copy", stray(appName, "app-uid", "/Service/demo/web"), application.Enforce, nil},
+		{"with the whole proof", forged(appName, "app-uid"), func(*world) {}, "NotInInventory", text},
+		{"in mode observe", forged(appName, "app-uid"), func(w *world) { w.annotate(application.ModeAnnotation, application.Observe) }, "NotInInventory", text},
+		{"with an Application that adopts objects, and deletes them", forged(appName, "app-uid"), func(w *world) {
+			w.annotate(application.AdoptAnnotation, true)
+			w.annotate(application.DeletionPolicyAnnotation, "delete")
+		}, "NotInInventory", text},
+		{"of a former Application of our name", forged(appName, "former"), func(*world) {}, "NoConflicts", ""},
+		{"of another Application", forged(otherName, "app-uid"), func(*world) {}, "NoConflicts", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
-			w.objects["Service stray"] = c.object
-			w.annotate(application.ModeAnnotation, c.mode)
-			w.checkPass(t, c.want...)
-			w.checkReason(t, application.ReconciledCondition, "Reconciled")
-			if len(c.want) == 0 && w.looked["Service stray"] > 0 {
-				t.Error("what cannot prove to be ours is read in each pass")
+			w.objects["Service victim"] = c.object
+			c.change(w)
+			w.checkPass(t)
+			w.checkCondition(t, application.ConflictedCondition, c.reason, c.message)
+			w.checkReady(t, application.StateRunning, "Ready", ready)
+			if reports := strings.Join(w.reports, "\n"); strings.Contains(reports, "victim") {
+				t.Errorf("reports: %s", reports)
+			}
+			w.checkQuiet(t)
+			w.restart()
+			deleted(w)
+			w.mustPass(t)
+			check.Equal(t, "the object after the deletion of the Application", c.object, w.objects["Service victim"])
+			if w.looked["Service victim"] > 0 {
+				t.Error("it was read for its deletion")
 			}
 		})
+	}
+}
+
+// Any client may mark many objects. The status names one and their number. It is not written for each of them.
+func TestManyForgedMarksMakeNoFlood(t *testing.T) {
+	w := running(t, oneObject, "")
+	mark := func(i int) {
+		name := fmt.Sprintf("victim-%05d", i)
+		w.objects["ConfigMap "+name] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": name, "namespace": "demo", "uid": name, "resourceVersion": "9",
+			"annotations": map[string]any{application.OwnerAnnotation: "demo/app /ConfigMap/demo/" + name, application.OwnerUIDAnnotation: "app-uid"},
+		}}
+	}
+	for i := range 10_000 {
+		mark(i)
+	}
+	w.checkPass(t)
+	condition := meta.FindStatusCondition(w.app(t).Status.Conditions, application.ConflictedCondition)
+	if condition == nil || !strings.Contains(condition.Message, "v1 ConfigMap demo/victim-00000 and 9999 more: ") || len(condition.Message) > 500 {
+		t.Errorf("the condition is %+v", condition)
+	}
+	writes := 0
+	for i := range 10 { // one each 2 s
+		mark(10_000 + i)
+		if _, err := w.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		w.checkTouches(t)
+		writes += len(w.writes())
+	}
+	if writes > 1 {
+		t.Errorf("%d writes of the status for 10 marked objects", writes)
 	}
 }
 
@@ -300,8 +346,8 @@ func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {
 }
 
 // Every user can write the name of an Application on objects in another namespace. The
-// Application cannot have created them there, so the agent does not look for them.
-func TestStraysOutOfReach(t *testing.T) {
+// Application cannot have created them there, so the agent does not report them.
+func TestMarksOutOfReach(t *testing.T) {
 	w := running(t, oneObject, "")
 	for i := range 50 {
 		name := fmt.Sprint("theirs-", i)
@@ -312,6 +358,7 @@ func TestStraysOutOfReach(t *testing.T) {
 	}
 	w.checkQuiet(t)
 	w.checkObjects(t, 51)
+	w.checkReason(t, application.ConflictedCondition, "NoConflicts")
 }
 
 // Our marks are on every object, are observed, and appear in no document, whatever the schema

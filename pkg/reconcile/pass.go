@@ -33,6 +33,8 @@ type pass struct {
 	// seen are the objects that were read or written.
 	seen  []map[string]any
 	delta delta
+	// unrecorded are objects with our marks that are in neither manifest nor inventory.
+	unrecorded []manifest.ID
 	// leaving are the objects that left the spec and still exist. failure is the error of their
 	// removal.
 	leaving []leavingObject

@@ -79,7 +79,7 @@ func (r recordPhase) describe(p *pass) {
 }
 
 func findingsOf(p *pass) status.Findings {
-	found := status.Findings{Verdicts: p.verdicts()}
+	found := status.Findings{Verdicts: p.verdicts(), Unrecorded: p.unrecorded}
 	for _, o := range p.objects {
 		var rewritten []schema.Path
 		for _, form := range o.plan.Forms {

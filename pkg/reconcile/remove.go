@@ -105,7 +105,7 @@ func (r remover) removeAll(ctx context.Context, ids []manifest.ID) (remaining []
 
 func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject, error) {
 	object, err := r.kinds.Locate(r.app.NamespacedName, id)
-	if meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) { // no longer served in the version of its creation
 		object, err = r.kinds.Locate(r.app.NamespacedName, inAnyVersion(id))
 	}
 	if meta.IsNoMatchError(err) {
@@ -189,8 +189,7 @@ func unmark(marks manifest.Marks, live map[string]any) schema.Patch {
 	return patch
 }
 
-// inAnyVersion returns the object's identity without the version, for a kind that is no longer
-// served in the version of its creation.
+// inAnyVersion returns the object's identity without the version.
 func inAnyVersion(id manifest.ID) manifest.ID {
 	if group := id.GroupVersionKind().Group; group != "" {
 		id.APIVersion = group + "/"

@@ -26,7 +26,7 @@ func Conclude(app *application.Application, spec string, f Findings, now time.Ti
 	set(status, application.ReconciledCondition, f.reconciled(), now)
 	set(status, drifted, f.condition(drifted, noDrift), now)
 	set(status, application.ContendedCondition, f.isTrue(competingWriter, f.contended, noCompetingWriter), now)
-	set(status, conflict, f.condition(conflict, noConflicts), now)
+	set(status, conflict, f.conflicting(), now)
 	set(status, stalled, f.condition(stalled, progressing), now)
 	set(status, application.ReadyCondition, f.ready(), now)
 	status.State = f.state()

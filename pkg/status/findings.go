@@ -17,6 +17,9 @@ import (
 // Findings are the findings of a pass. They decide conditions and state.
 type Findings struct {
 	Verdicts []Verdict
+	// Unrecorded are objects that name the Application as their owner, and that its agent did not
+	// create.
+	Unrecorded []manifest.ID
 	// objects is the number of objects of the Application, 0 if only verdicts are known.
 	objects int
 	// rewritten and contended name fields, unwell and missing objects.
@@ -137,6 +140,23 @@ func (f Findings) condition(name, otherwise string) metav1.Condition {
 		}
 	}
 	return f.isTrue(reason, found, otherwise)
+}
+
+// conflicting returns the condition about other owners. Marks that another client has written are less
+// grave than a conflict about a wanted object. The message names one such object, because any client
+// may mark many.
+func (f Findings) conflicting() metav1.Condition {
+	found := f.condition(conflict, noConflicts)
+	if found.Status == metav1.ConditionTrue || len(f.Unrecorded) == 0 {
+		return found
+	}
+	text := f.Unrecorded[0].String()
+	if more := len(f.Unrecorded) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: unrecorded, Message: apierror.Cut(text +
+		": it has the marks of this Application, but the inventory does not have it: the agent leaves it alone: remove the annotations " +
+		application.OwnerAnnotation + " and " + application.OwnerUIDAnnotation + ", or delete the object")}
 }
 
 // isTrue returns a condition that is true if there are verdicts.

@@ -26,6 +26,7 @@ const (
 	competingWriter    = "CompetingWriter"
 	noCompetingWriter  = "NoCompetingWriter"
 	noConflicts        = "NoConflicts"
+	unrecorded         = "NotInInventory"
 	waitingForShutdown = "WaitingForShutdown"
 	creating           = "Creating"
 	waitingForHealth   = "WaitingForHealth"
@@ -83,6 +84,7 @@ func Conditions() []Said {
 			{contended, no, noCompetingWriter, "no client does"},
 		},
 		reasonsOf(conflict), []Said{
+			{conflict, yes, unrecorded, "an object has the marks of the Application, but is not in the inventory of its agent, which leaves it alone"},
 			saidSuspended(conflict),
 			{conflict, no, noConflicts, "no object belongs to another owner"},
 		},

@@ -17,7 +17,10 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-var serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+var (
+	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	volumeClaims    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+)
 
 // Status has no authority. An inventory with foreign objects
 // deletes none of them, neither when the spec changes, nor when the Application is deleted. A policy keeps
@@ -148,6 +151,42 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	for _, r := range before.Requests(t, ofAgent, kit.In(namespace)) {
 		if r.Object.Resource == "endpointslices" || r.Object.Resource == "replicasets" {
 			t.Errorf("want no request about what a controller has made, got %s", r)
+		}
+	}
+}
+
+// A user who may only patch a PersistentVolumeClaim copies the marks of an Application to it. That deletes
+// nothing: the inventory does not have the object. The Application reports it, and stays ready.
+func TestForgedMarksTurnNoPatchIntoADeletion(t *testing.T) {
+	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n"
+	namespace := newNamespace(t)
+	hub.KubectlWith(t, fmt.Sprintf(claim, "victim"), "--namespace", namespace, "create", "-f", "-")
+	hub.Kubectl(t, "--namespace", namespace, "create", "role", "patcher", "--verb=patch", "--resource=persistentvolumeclaims")
+	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "patcher", "--role=patcher", "--user=mallory")
+	createApplication(t, namespace, "app", fmt.Sprintf(claim, "own"), "")
+	eventuallyReconciled(t, namespace, "app")
+	own, victim := hub.Get(t, volumeClaims, namespace, "own"), hub.Get(t, volumeClaims, namespace, "victim")
+	before := auditMark(t)
+
+	marks := kit.JSON(t, map[string]any{"metadata": map[string]any{
+		"labels": map[string]string{"krake.dev/owned-by": own.GetLabels()["krake.dev/owned-by"]},
+		"annotations": map[string]string{
+			"krake.dev/owner":     strings.TrimSuffix(own.GetAnnotations()["krake.dev/owner"], "own") + "victim",
+			"krake.dev/owner-uid": own.GetAnnotations()["krake.dev/owner-uid"],
+		},
+	}})
+	hub.Kubectl(t, "--namespace", namespace, "--as", "mallory", "patch", "persistentvolumeclaim", "victim", "--type=merge", "--patch", string(marks))
+	checkNames(t, eventuallyCondition(t, namespace, "app", "Conflicted", "True", "NotInInventory"), "PersistentVolumeClaim "+namespace+"/victim")
+	eventuallyCondition(t, namespace, "app", "Reconciled", "True", "Reconciled")
+	awaitCalm(t, namespace)
+	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	now := hub.Get(t, volumeClaims, namespace, "victim")
+	if now == nil || now.GetUID() != victim.GetUID() || now.GetDeletionTimestamp() != nil {
+		t.Errorf("the victim is %v", now)
+	}
+	for _, r := range before.Requests(t, ofAgent, kit.In(namespace), ofKind("persistentvolumeclaims")) {
+		if r.Name() == "victim" {
+			t.Errorf("want no request about what is not ours, got %s", r)
 		}
 	}
 }
