@@ -85,6 +85,7 @@ func read(spec application.Spec) draft {
 		d.hook(spec.Hooks, objectsOf(custom))
 	}
 	d.Mangled = align(d.Mangled)
+	d.hideSecrets(len(custom))
 	return d
 }
 

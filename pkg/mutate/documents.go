@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // below returns the object at the path, or nil if there is none.
@@ -37,6 +38,15 @@ func isCore(resource map[string]any, kind string) bool {
 	written, _ := resource["kind"].(string)
 	group, _, grouped := strings.Cut(strings.TrimSpace(apiVersion), "/")
 	return (!grouped || group == "" || group == "core") && strings.EqualFold(strings.TrimSpace(written), kind)
+}
+
+// schemaIDs returns the identities of the schemas.
+func schemaIDs(schemas schema.Set) []manifest.ID {
+	ids := make([]manifest.ID, len(schemas))
+	for i, observed := range schemas {
+		ids[i] = observed.ID()
+	}
+	return ids
 }
 
 // identities returns the identities of the resources, empty for a resource without one.
