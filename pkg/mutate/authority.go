@@ -60,6 +60,8 @@ func (a Accounts) For(named string) string {
 // Needs returns the rights that the user must have, each once:
 //   - to create, patch and delete the objects of the manifest, and those that left it,
 //     which the agent deletes,
+//   - to get the objects of the manifest, if the Application adopts objects that exist already:
+//     its status shows values of them,
 //   - to deploy to another cluster than this one, also if the Application leaves it,
 //   - to act as the service account, if it is not carried out as the agent,
 //   - to delete the Application, if it was a plain ConfigMap that others may write, or if
@@ -76,16 +78,21 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 			needs = append(needs, Need{Access: access, Path: relocate(path, source)})
 		}
 	}
-	addObject := func(path string, ref manifest.Ref) {
-		for _, verb := range []string{"create", "patch", "delete"} {
+	addObject := func(path string, ref manifest.Ref, verbs ...string) {
+		for _, verb := range verbs {
 			add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
 		}
 	}
+	writes := []string{"create", "patch", "delete"}
+	verbs := writes
+	if wishes, _ := application.WishesOf(cm); wishes.Adopt {
+		verbs = []string{"get", "create", "patch", "delete"}
+	}
 	for i, ref := range wanted {
-		addObject(ResourcePath(i), ref)
+		addObject(ResourcePath(i), ref, verbs...)
 	}
 	for _, ref := range left {
-		addObject("data."+application.ManifestKey, ref)
+		addObject("data."+application.ManifestKey, ref, writes...)
 	}
 	for _, cluster := range []string{application.ClusterOf(cm), application.ClusterOf(stored)} {
 		if cluster != application.LocalCluster {

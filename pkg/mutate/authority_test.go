@@ -48,6 +48,16 @@ func TestNeeds(t *testing.T) {
 				`data.spec.manifest[1]: patch configmaps in namespace "demo"`,
 				`data.spec.manifest[1]: delete configmaps in namespace "demo"`,
 			}},
+		{"an object that exists already, whose values the status then shows", map[string]string{"krake.dev/adopt": "true"},
+			[]manifest.Ref{config}, []manifest.Ref{deployment}, []string{
+				`data.spec.manifest[0]: get configmaps in namespace "demo"`,
+				`data.spec.manifest[0]: create configmaps in namespace "demo"`,
+				`data.spec.manifest[0]: patch configmaps in namespace "demo"`,
+				`data.spec.manifest[0]: delete configmaps in namespace "demo"`,
+				`data.spec.manifest: create deployments.apps in namespace "demo"`,
+				`data.spec.manifest: patch deployments.apps in namespace "demo"`,
+				`data.spec.manifest: delete deployments.apps in namespace "demo"`,
+			}},
 		{"in each namespace, and in none", nil,
 			[]manifest.Ref{config, refTo("", "configmaps", "other", "a"), refTo("", "namespaces", "", "n")}, nil, []string{
 				`data.spec.manifest[0]: create configmaps in namespace "demo"`,
