@@ -35,7 +35,8 @@ type Object struct {
 	HasForgotten bool
 	// Types describe a kind that is not built in. If they are nil, its lists have only stated keys.
 	Types *apitypes.Types
-	// Unserved is the reason why the target has no place for the object, nil if it has one.
+	// Unserved is the reason why the agent does not look at the object, nil if it does. The target has no
+	// place for it, or its account may not get it.
 	Unserved error
 
 	// manifestNamespace is the namespace in the manifest, empty if it has none.

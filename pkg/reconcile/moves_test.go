@@ -571,6 +571,9 @@ func (s *seat) As(context.Context, reconcile.Account) (reconcile.Cluster, error)
 	return target{s}, nil
 }
 
+// MayRead implements reconcile.Clusters.
+func (s *seat) MayRead(context.Context, reconcile.Account, manifest.Ref) error { return nil }
+
 // target is the API server of a cluster.
 type target struct{ *seat }
 

@@ -137,11 +137,19 @@ func (o *object) observe(seen observer.Observation) {
 	if seen.Err != nil {
 		o.fail(seen.Err)
 	}
+	if seen.Exists() && !o.isOurs(seen) {
+		o.observed.Projection, o.observed.Summary = nil, nil // the status must not show them
+	}
 	o.hold = o.holdFor(o.summary().Hold)
 	o.observed.Stale = seen.Stale || seen.Exists() && o.mayRelease()
 	if seen.Err == nil {
 		o.ended = o.endOf()
 	}
+}
+
+// isOurs reports whether an observed object has our marks, or had them before.
+func (o *object) isOurs(seen observer.Observation) bool {
+	return o.memory.proved == seen.UID || string(o.lastSummary().OwnerUID) == o.plan.Marks().Annotations[application.OwnerUIDAnnotation]
 }
 
 // mayRelease reports whether fields of a former spec may remain. Either it changed while no agent

@@ -18,6 +18,7 @@ func (r *Reconciler) phases() []phase {
 		fetchPhase{r.Sources, r.conclusion()},
 		planPhase{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
 		awaitPhase{r.conclusion()},
+		permitPhase{r.Clusters, r.conclusion()},
 		observePhase{r.Observers, r.conclusion()},
 		comparePhase{r.Observers, r.residence()},
 		claimPhase{r.hub()},

@@ -42,13 +42,20 @@ type Clusters interface {
 	// As returns the cluster, written as the account. The zero value is the agent itself. The error
 	// is ErrNoAccount if the account does not exist.
 	As(ctx context.Context, account Account) (Cluster, error)
+	// MayRead returns an error if the account must not see an object. The error is ErrUnreadable, or
+	// ErrNoAccount.
+	MayRead(ctx context.Context, account Account, ref manifest.Ref) error
 }
 
 // Account is a service account on the target.
 type Account struct{ Namespace, Name string }
 
-// ErrNoAccount is the error of an account that does not exist.
-var ErrNoAccount = errors.New("there is no such service account on the target")
+var (
+	// ErrNoAccount is the error of an account that does not exist.
+	ErrNoAccount = errors.New("there is no such service account on the target")
+	// ErrUnreadable is the error of an object that the account may not get.
+	ErrUnreadable = errors.New("the service account may not get the object, whose values the status would show")
+)
 
 // Observers watch the objects of the Applications.
 type Observers interface {

@@ -23,6 +23,9 @@ const slowRetry = time.Minute
 // errForeign is the error of an object that belongs to no Application.
 var errForeign = errors.New("the object exists and does not belong to this Application")
 
+// errNotTakenOver is the error of an object that the loop would take over if it might write.
+var errNotTakenOver = errors.New("the object exists without the marks of this Application, and would be taken over in mode enforce")
+
 // ownedError is the error of an object that belongs to another Application.
 type ownedError struct{ owner string }
 
@@ -82,7 +85,7 @@ func reasonOf(err error) string {
 		return status.Unreachable
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return status.Terminating
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), errors.Is(err, ErrUnreadable):
 		return status.Forbidden
 	case apierrors.IsInvalid(err):
 		return status.Invalid

@@ -85,7 +85,8 @@ func (r *repair) decideMarks(live map[string]any) decision {
 	o := r.object
 	lost := o.plan.MarksOnly().Compare(o.plan.MarkedDesired(), live).Drift()
 	d := decision{before: live, culprit: blame.Of(live, pathsOf(lost), o.setting.fieldManager)}
-	if until := o.memory.fights.PausedUntil(d.rivalries(lost), o.setting.now); !until.IsZero() {
+	until := o.memory.fights.PausedUntil(d.rivalries(lost), o.setting.now)
+	if o.isProved(live) && !until.IsZero() { // fights about a foreign object were about its predecessor
 		d.unrepaired, d.verdict = lost, status.Verdict{Reason: status.Contended, Fields: pathsOf(lost), Again: until}
 		return d
 	}

@@ -486,6 +486,11 @@ func (c clusters) As(_ context.Context, account reconcile.Account) (reconcile.Cl
 	return cluster(c), nil
 }
 
+// MayRead implements reconcile.Clusters.
+func (w *world) MayRead(_ context.Context, account reconcile.Account, ref manifest.Ref) error {
+	return w.failures["MayRead "+account.Namespace+" "+account.Name+" "+label(ref.ID)]
+}
+
 type cluster struct{ *world }
 
 func (c cluster) Create(_ context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -125,6 +126,9 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 		})
 		again := false
 		switch {
+		case errors.Is(err, errNotTakenOver):
+			o.verdict = status.Verdict{Reason: status.ObserveMode, Message: errNotTakenOver.Error()}
+			w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
 		case apierrors.IsNotFound(err): // deleted in the meantime
 			w.create(ctx, o, tries-1)
 		case apierror.IsRefusal(err):
@@ -149,16 +153,21 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 	}
 }
 
-// decide decides on a live object that is ours, and records an adoption before it is made.
+// decide decides on a live object that is ours, and records an adoption before it is made. If nothing may be
+// written, an object without our marks is foreign: the status must not show what it contains.
 func (w writer) decide(ctx context.Context, r *repair, live map[string]any) (decision, error) {
-	isUnmarked, err := w.ownership.check(ctx, r.object, live)
-	if err != nil {
+	o := r.object
+	isUnmarked, err := w.ownership.check(ctx, o, live)
+	switch {
+	case err != nil:
 		return decision{before: live}, err
+	case !o.setting.enforces && !o.plan.Marks().Prove(live) && !o.isProved(live):
+		return decision{before: live}, errNotTakenOver
 	}
-	r.object.hold = r.object.holdFor(holdOf(live))
-	if isUnmarked && r.object.setting.enforces {
+	o.hold = o.holdFor(holdOf(live))
+	if isUnmarked && o.setting.enforces {
 		d := r.decideMarks(live)
-		return d, w.claimAdoption(ctx, r.object, d)
+		return d, w.claimAdoption(ctx, o, d)
 	}
 	return r.decide(live), nil
 }

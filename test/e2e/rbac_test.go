@@ -58,6 +58,7 @@ func ungrantedRights() []exception {
 		{kit.LocalAgent, "*", "artists.music.example.com", "", "the same"},
 		{kit.LocalAgent, "*", "concerts.stage.example.com", "", "the same"},
 		{kit.LocalAgent, "*", "resourcequotas", "", "the same, of kinds that are built in"},
+		{kit.LocalAgent, "*", "secrets", "", "the same"},
 		{kit.LocalAgent, "*", "limitranges", "", "the same"},
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
@@ -197,4 +198,62 @@ func statusOf(t *testing.T, namespace, name string) []byte {
 		t.Errorf("the status of %s is not there: %s", name, text)
 	}
 	return text
+}
+
+// An administrator has granted the agent rights on Secrets. Whatever manifest and observer schema ask for, no value of a
+// Secret is in the Application, in Events or in logs: neither of its data, nor of its annotations.
+func TestNoValueOfASecretIsPublished(t *testing.T) {
+	hub.Apply(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: krake-agent-secrets, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch, create, patch, delete]}]
+`)
+	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", "krake-agent-secrets") })
+	for _, c := range []struct{ name, manifest, schema string }{
+		{"the manifest leaves the values to others", "{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: null}, type: Opaque, data: null, stringData: null}", ""},
+		{"the observer schema has annotations without values", "{apiVersion: v1, kind: Secret, metadata: {name: vault}, type: Opaque}",
+			"{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: {note: null}}, type: null}"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			planted := canaries{}
+			password := planted.put("password in the annotation of kubectl apply")
+			planted["password in the data"] = base64.StdEncoding.EncodeToString([]byte(password))
+			hub.KubectlWith(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: {note: %s}}, stringData: {password: %s}}\n",
+				planted.put("annotation"), password), "--namespace", namespace, "apply", "-f", "-")
+			createApplication(t, namespace, "nginx", c.manifest, c.schema, kit.Annotation("mode", "observe"), kit.Annotation("adopt", "true"))
+			eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")
+			checkUntold(t, namespace, planted)
+			wish(t, namespace, "nginx", "mode", "enforce")
+			eventuallyReconciled(t, namespace, "nginx")
+			checkUntold(t, namespace, planted)
+		})
+	}
+}
+
+// checkUntold fails for each canary in any part of the Application nginx, in an Event or in a log.
+func checkUntold(t *testing.T, namespace string, planted canaries) {
+	t.Helper()
+	awaitCalm(t, namespace)
+	planted.check(t, "the Application", kit.JSON(t, hub.Get(t, kit.ConfigMaps, namespace, "nginx").Object))
+	planted.check(t, "an Event", eventsOf(t, namespace))
+	logs, err := both.LogFiles(t.Context())
+	kit.Must(t, err)
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		kit.Must(t, err)
+		planted.check(t, path, text)
+	}
+}
+
+// In mode observe, an Application that adopts objects shows nothing of an object that it has not adopted yet.
+func TestObserveModeReadsNoForeignObject(t *testing.T) {
+	namespace := newNamespace(t)
+	planted := canaries{}
+	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "settings", "--from-literal=key="+planted.put("data"))
+	createApplication(t, namespace, "nginx", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: null}", kit.Annotation("mode", "observe"), kit.Annotation("adopt", "true"))
+	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "False", "Drifted"), "ConfigMap "+namespace+"/settings", "would be taken over")
+	checkUntold(t, namespace, planted)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -146,6 +147,47 @@ rules:
 `)
 	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "builders") })
 	w.reconciled(t, namespace, "app-named")
+}
+
+// The agent reads as itself. Of an object that the account may not get, the Application shows nothing, and nothing is
+// written, until the account has the right.
+func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
+	const secret = "canary-of-an-account-without-get"
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "")
+	grant := func(verbs string) {
+		t.Helper()
+		w.Apply(t, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: writer, namespace: %s}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [%s]}]}\n",
+			namespace, verbs))
+	}
+	grant("create, patch, delete")
+	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "writer", "--role=writer", "--serviceaccount", namespace+":krake-deployer")
+	begin := w.Mark(t)
+	w.apply(t, namespace, "app", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}",
+		kit.Schema("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: null, note: null}}"))
+	w.says(t, namespace, "app", "Forbidden", "may not get", "settings")
+	if work := work(t, begin, namespace); len(work) > 0 {
+		t.Errorf("written: %v", work)
+	}
+	grant("create, patch, delete, get")
+	w.reconciled(t, namespace, "app")
+
+	grant("create, patch, delete")
+	kit.Eventually(t, func() string { // the agent caches the right for some seconds
+		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
+		if c := w.App(namespace, "app").Condition(t, application.ReconciledCondition); c.Reason != "Forbidden" {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"note": "`+secret+`"}}`)
+	w.Mark(t).Calm(t, 5*time.Second, byAgent, isWork)
+	if text := kit.JSON(t, w.Get(t, kit.ConfigMaps, namespace, "app").Object); strings.Contains(string(text), secret) {
+		t.Errorf("published: %s", text)
+	}
+	grant("create, patch, delete, get")
+	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "settings", "data", "color")
 }
 
 // A deleted namespace loses its account first, often before the objects. The agent

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -36,6 +39,8 @@ const (
 	// agent may still act as a deleted one. The result that an account is missing is not
 	// cached: a new account serves at once.
 	presentFor = 10 * time.Second
+	// maxGrants limits the cached rights, which are valid for as long.
+	maxGrants = 8192
 )
 
 // Accounts is the target as the service accounts of the Applications write to it. It
@@ -51,9 +56,18 @@ type Accounts struct {
 	fieldManager    string
 	count           func(reason string)
 	serviceAccounts corev1client.ServiceAccountsGetter
-	// writers are the clusters by account, present the accounts that were found.
-	writers *lru.Cache
-	present *cache.LRUExpireCache
+	reviews         authorizationclient.SubjectAccessReviewInterface
+	// writers are the clusters by account, present the accounts that were found, readable the kinds that
+	// an account may get.
+	writers           *lru.Cache
+	present, readable *cache.LRUExpireCache
+}
+
+// grant is the right of an account to get the objects of a kind in a namespace.
+type grant struct {
+	account  reconcile.Account
+	resource gvr.GroupResource
+	in       string
 }
 
 // NewAccounts makes Accounts over the agent's own connection. own writes for the
@@ -63,9 +77,13 @@ func NewAccounts(config *rest.Config, own reconcile.Cluster, fieldManager string
 	if err != nil {
 		return nil, err
 	}
+	reviews, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	return &Accounts{
-		config: config, own: own, fieldManager: fieldManager, count: count, serviceAccounts: client,
-		writers: lru.New(maxAccounts), present: cache.NewLRUExpireCache(maxAccounts),
+		config: config, own: own, fieldManager: fieldManager, count: count, serviceAccounts: client, reviews: reviews.SubjectAccessReviews(),
+		writers: lru.New(maxAccounts), present: cache.NewLRUExpireCache(maxAccounts), readable: cache.NewLRUExpireCache(maxGrants),
 	}, nil
 }
 
@@ -93,6 +111,37 @@ func (a *Accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error
 	made := apply.New(client, a.fieldManager, a.count)
 	a.writers.Add(account, made)
 	return made, nil
+}
+
+// MayRead implements reconcile.Clusters. It asks for a kind and not for each object, so that an
+// Application of many objects costs few reviews. A refusal is not cached: a new right serves at once.
+func (a *Accounts) MayRead(ctx context.Context, account reconcile.Account, ref manifest.Ref) error {
+	asked := grant{account, ref.Resource.GroupResource(), ref.Namespace}
+	if _, known := a.readable.Get(asked); known {
+		return nil
+	}
+	user, err := userOf(account.Namespace, account.Name)
+	if err != nil {
+		return err
+	}
+	a.count("read")
+	answer, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "get", Group: ref.Resource.Group, Version: ref.Resource.Version, Resource: ref.Resource.Resource, Namespace: ref.Namespace,
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("ask whether %s may get %s: %w", user, asked.resource, err)
+	}
+	if answer.Status.Allowed {
+		a.readable.Add(asked, struct{}{}, presentFor)
+		return nil
+	}
+	if err := a.look(ctx, account); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s/%s, get %s", reconcile.ErrUnreadable, account.Namespace, account.Name, asked.resource)
 }
 
 // look returns an error if the target has no such account, or does not answer.

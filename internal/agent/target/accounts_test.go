@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -49,6 +52,8 @@ type office struct {
 	mu          sync.Mutex
 	accounts    map[string]int // the code of the answer, by namespace/name; 410 is an account that is being deleted
 	object      map[string]any // nil: it does not exist
+	mayGet      bool           // what reviews answer
+	review      string         // the last review
 	asked       []string       // "POST configmaps system:serviceaccount:demo:krake-deployer"
 	connections atomic.Int32
 }
@@ -74,6 +79,10 @@ func newOffice(t *testing.T) *office {
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") {
+		o.answerReview(w, r)
+		return
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api v1 namespaces demo configmaps settings
 	as := strings.Join(r.Header.Values("Impersonate-User"), ",")
 	for header := range r.Header {
@@ -91,6 +100,23 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(w, http.StatusOK, o.object)
 	}
+}
+
+func (o *office) answerReview(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	var review authorizationv1.SubjectAccessReview
+	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &review); err != nil {
+		panic(err)
+	}
+	o.asked = append(o.asked, strings.TrimSpace("POST subjectaccessreviews "+r.Header.Get("Impersonate-User")))
+	o.review = fmt.Sprint(review.Spec.User, " ", review.Spec.Groups, " ", *review.Spec.ResourceAttributes)
+	review.Status.Allowed = o.mayGet
+	w.Header().Set("Content-Type", "application/json")
+	review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}
+	answer(w, http.StatusCreated, review)
 }
 
 func (o *office) answerAccount(w http.ResponseWriter, namespace, name string) {
@@ -138,7 +164,7 @@ func newTestAccounts(t *testing.T, o *office) (*Accounts, *clocktesting.FakePass
 	a, err := NewAccounts(o.config, apply.New(own, "krake-agent", func(string) {}), "krake-agent", func(string) {})
 	kit.Must(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	a.present = cache.NewLRUExpireCacheWithClock(maxAccounts, clock)
+	a.present, a.readable = cache.NewLRUExpireCacheWithClock(maxAccounts, clock), cache.NewLRUExpireCacheWithClock(maxGrants, clock)
 	return a, clock
 }
 
@@ -385,4 +411,30 @@ func TestAccountsAreBounded(t *testing.T) {
 			t.Errorf("%v gives %v", account, target)
 		}
 	}
+}
+
+// The agent itself asks whether an account may get a kind. It caches the right for a while, and no refusal. An
+// account that does not exist is named as the reason.
+func TestMayRead(t *testing.T) {
+	o := newOffice(t)
+	a, clock := newTestAccounts(t, o)
+	const review, look = "POST subjectaccessreviews", "GET serviceaccounts"
+	ask := func(want error, requests ...string) {
+		t.Helper()
+		if err := a.MayRead(t.Context(), theDeployer, theMap); !errors.Is(err, want) {
+			t.Errorf("error %v, want %v", err, want)
+		}
+		check.Equal(t, "requests", requests, o.seen())
+	}
+	ask(reconcile.ErrNoAccount, review, look)
+	o.set(func() { o.accounts["demo/krake-deployer"] = http.StatusOK })
+	ask(reconcile.ErrUnreadable, review, look)
+	o.set(func() { o.mayGet = true })
+	ask(nil, review)
+	ask(nil)
+	check.Equal(t, "review", deployer+" [system:serviceaccounts system:serviceaccounts:demo system:authenticated] {demo get  v1 configmaps   nil nil}",
+		strings.ReplaceAll(o.review, "<nil>", "nil"))
+	o.set(func() { o.mayGet = false })
+	clock.SetTime(time.Unix(0, 0).Add(presentFor + time.Second))
+	ask(reconcile.ErrUnreadable, review, look)
 }
