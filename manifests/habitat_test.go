@@ -38,7 +38,7 @@ const (
 
 // rightsOfHabitat are the rights of the controller, each with its reason.
 var rightsOfHabitat = map[string]map[string]string{
-	"ClusterRole krake-habitat": { //nolint:gosec // rights to Secrets, and no Secrets
+	"ClusterRole krake-habitat": {
 		"list habitats.habitat.sh": reads, "watch habitats.habitat.sh": reads,
 		"patch habitats/status.habitat.sh":      "it writes the status, and nothing else of a Habitat",
 		"update habitats/finalizers.habitat.sh": "asked for by an ownerReference with blockOwnerDeletion, where admission looks at that",

@@ -26,6 +26,9 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 			return ""
 		})
 	})
+	kit.Must(t, create(t, low, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "forged"}, Data: map[string]string{
+		application.ManifestKey: kinds()[0].object("", "new", "1"), application.StatusKey: "{}", application.InventoryKey("local"): "[]",
+	}}))
 	kit.Must(t, patch(t, root, namespace, "web", `{"metadata": {"annotations": {"krake.dev/hold-until": "2999-01-01T00:00:00Z"}}}`))
 	config := kinds()[0].object("", "new", "1")
 	annotate := func(name, value string) func() error {
@@ -63,14 +66,6 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 		{What: "writes its inventory", Try: edit("web", `{"data": {"inventory.local": null}}`)},
 		{What: "removes the agent's finalizer", Try: edit("web", `{"metadata": {"finalizers": null}}`)},
 		{What: "turns it back into a plain ConfigMap", Try: edit("web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)},
-		{What: "makes an Application of a ConfigMap with forged status", Try: func() error {
-			plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "forged"}, Data: map[string]string{
-				application.ManifestKey: config, application.StatusKey: "{}", application.InventoryKey("local"): "[]",
-			}}
-			if err := create(t, low, plain); err != nil {
-				return nil // it has to be made, so that it is no refusal
-			}
-			return patch(t, low, namespace, "forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)
-		}},
+		{What: "makes an Application of a ConfigMap with forged status", Try: edit("forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)},
 	})
 }

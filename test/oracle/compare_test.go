@@ -83,6 +83,12 @@ func paths(a, b any, path string, into map[string]bool) {
 	}
 }
 
+// isOfControllers reports a field that others write: the former name of serviceAccountName, which the API server keeps equal,
+// and finalizers.
+func isOfControllers(name, path string) bool {
+	return name == "serviceAccount" || path == "/metadata/finalizers"
+}
+
 // kept checks the fields outside of lists, by the observer schema alone. An observed field is as it
 // was before the change, and any other field is as the change left it. A map that its type declares
 // atomic has one writer, and is restored as a whole.
@@ -100,6 +106,9 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 	for _, objects := range []map[string]any{was, then, is} {
 		for name := range objects {
 			at := path + "/" + name
+			if isOfControllers(name, at) {
+				continue
+			}
 			if part, isObserved := fields[name]; isObserved {
 				if complaint := kept(part, typeOf(kind, name), was[name], then[name], is[name], at); complaint != "" {
 					return complaint
@@ -108,9 +117,6 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 			}
 			// The API server may add a default to what has been restored. A value that excludes an observed
 			// one beside it is removed (ADR 064).
-			if name == "serviceAccount" || at == "/metadata/finalizers" {
-				continue // the former name of serviceAccountName, which the API server keeps equal; finalizers of controllers
-			}
 			isFormer := cmp.Equal(was[name], is[name])
 			isExcluded := is[name] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(other string) bool { return !cmp.Equal(was[other], then[other]) })
 			if !cmp.Equal(then[name], is[name]) && (!isFormer || then[name] != nil && !isExcluded) {

@@ -167,12 +167,8 @@ func (w *worker) try(t *testing.T, s *subject) (d drift) {
 	if d.result != "" {
 		return d
 	}
-	if s.await(t, &d); d.result == "" {
-		s.judge(t, &d)
-	}
-	if tries := s.requests(t, &d, kit.Request.IsWrite); len(tries) > maxRequests {
-		d.diverge("%d requests, of which the last are %s", len(tries), kit.List(tries[len(tries)-3:]))
-	}
+	s.await(t, &d)
+	s.judge(t, &d)
 	if d.complaint == "" && (d.result == "refused" || w.random.IntN(diffs) == 0) {
 		w.counts["diffs"]++
 		if printed := s.diff(t); (printed == "") != (d.result != "refused") {
@@ -261,9 +257,15 @@ func (s *subject) requests(t *testing.T, d *drift, are func(kit.Request) bool) [
 	})
 }
 
-// judge finds what is wrong with a repaired object.
+// judge finds what is wrong with a repaired object. One whose repair is refused has only to cost few requests.
 func (s *subject) judge(t *testing.T, d *drift) {
 	t.Helper()
+	if tries := s.requests(t, d, kit.Request.IsWrite); len(tries) > maxRequests {
+		d.diverge("%d requests, of which the last are %s", len(tries), kit.List(tries[len(tries)-3:]))
+	}
+	if d.result != "" { // refused, or diverged
+		return
+	}
 	d.result = "repaired"
 	made := s.requests(t, d, func(r kit.Request) bool { return r.IsAccepted() && !strings.Contains(r.URI, "dryRun") })
 	if len(made) == 0 {

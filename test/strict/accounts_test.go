@@ -152,7 +152,7 @@ rules:
 // The agent reads as itself. Of an object that the account may not get, the Application shows nothing, and nothing is
 // written, until the account has the right.
 func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
-	const secret = "canary-of-an-account-without-get"
+	const canary = "canary-of-an-account-without-get"
 	w := narrow
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "")
@@ -181,9 +181,9 @@ func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
 		}
 		return ""
 	})
-	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"note": "`+secret+`"}}`)
+	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"note": "`+canary+`"}}`)
 	w.Mark(t).Calm(t, 5*time.Second, byAgent, isWork)
-	if text := kit.JSON(t, w.Get(t, kit.ConfigMaps, namespace, "app").Object); strings.Contains(string(text), secret) {
+	if text := kit.JSON(t, w.Get(t, kit.ConfigMaps, namespace, "app").Object); strings.Contains(string(text), canary) {
 		t.Errorf("published: %s", text)
 	}
 	grant("create, patch, delete, get")
