@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -127,6 +128,27 @@ func align(mangled schema.Set) schema.Set {
 		aligned = append(aligned, observed.Align(types.Of(observed.ID())))
 	}
 	return aligned
+}
+
+// hideSecrets removes from the schemas what would publish values of Secrets. The agent then learns
+// none of them. An annotation with a value in the manifest stays observed. So do the Secrets of hooks,
+// because documents have only digests of their values. The first schemas are the custom ones.
+func (d *draft) hideSecrets(custom int) {
+	users := d.Manifest[:len(d.Manifest)-len(d.Secrets)]
+	for i, partner := range manifest.PairNamesakes(schemaIDs(d.Mangled), identities(d.Manifest)) {
+		if partner < 0 || partner >= len(users) || !isCore(users[partner], "Secret") {
+			continue
+		}
+		at := ResourcePath(partner)
+		if i < custom {
+			at = schemaPath(i)
+		}
+		for _, path := range secretPaths(d.Mangled[i], users[partner]) {
+			d.Mangled[i] = d.Mangled[i].Unobserve(path...)
+			d.warnings = append(d.warnings, at+"."+strings.Join(path, ".")+
+				": it is not observed, because the status would show the values of the Secret: leave it out, or give an annotation a value in the manifest")
+		}
+	}
 }
 
 // isAggregated reports whether a controller writes the rules of a ClusterRole.
