@@ -145,6 +145,9 @@ func (d *draft) hideSecrets(custom int) {
 		}
 		for _, path := range secretPaths(d.Mangled[i], users[partner]) {
 			d.Mangled[i] = d.Mangled[i].Unobserve(path...)
+			if !isEmpty(users[partner][path[0]]) && path[0] != "metadata" {
+				continue // it is refused
+			}
 			d.warnings = append(d.warnings, at+"."+strings.Join(path, ".")+
 				": it is not observed, because the status would show the values of the Secret: leave it out, or give an annotation a value in the manifest")
 		}
