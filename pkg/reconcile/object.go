@@ -138,7 +138,8 @@ func (o *object) observe(seen observer.Observation) {
 		o.fail(seen.Err)
 	}
 	if seen.Exists() && !o.isOurs(seen) {
-		o.observed.Projection, o.observed.Summary = nil, nil // the status must not show them
+		// The status must not show what a foreign object contains, and its health is nothing that it knows.
+		o.observed.Projection, o.observed.Summary = nil, Summary{Health: health.Health{Status: health.StatusUnknown}}
 	}
 	o.hold = o.holdFor(o.summary().Hold)
 	o.observed.Stale = seen.Stale || seen.Exists() && o.mayRelease()

@@ -48,6 +48,7 @@ func unusedRights() []exception {
 		{kit.LocalAgent, "list", "*", "", "informers list where the API server does not stream lists (WatchList): before Kubernetes 1.32, or with the feature off"},
 		{kit.WebhookUser, "list", "*", "", "the same"},
 		{kit.LocalAgent, "*", "leases.coordination.k8s.io", ".shard-", "agents with --shards use it: test/ha has them"},
+		{kit.LocalAgent, "own", "objects.krake.dev", "", "a policy asks for it"},
 	}
 }
 

@@ -220,7 +220,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch, create
 			planted := canaries{}
 			password := planted.put("password in the annotation of kubectl apply")
 			planted["password in the data"] = base64.StdEncoding.EncodeToString([]byte(password))
-			hub.KubectlWith(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: {note: %s}}, stringData: {password: %s}}\n",
+			hub.KubectlWith(t, fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: {note: %s}}, stringData: {password: %s}}\n",
 				planted.put("annotation"), password), "--namespace", namespace, "apply", "-f", "-")
 			createApplication(t, namespace, "nginx", c.manifest, c.schema, kit.Annotation("mode", "observe"), kit.Annotation("adopt", "true"))
 			eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")

@@ -158,7 +158,7 @@ func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
 	w.account(t, namespace, "krake-deployer", "")
 	grant := func(verbs string) {
 		t.Helper()
-		w.Apply(t, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: writer, namespace: %s}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [%s]}]}\n",
+		w.Apply(t, fmt.Sprintf("---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: writer, namespace: %s}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [%s]}]}\n",
 			namespace, verbs))
 	}
 	grant("create, patch, delete")
