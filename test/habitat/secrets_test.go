@@ -243,6 +243,7 @@ func TestSecretsAreNotRead(t *testing.T) {
 
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	kit.Must(t, err)
+	config.UserAgent = thief
 	client, err := kubernetes.NewForConfig(config)
 	kit.Must(t, err)
 	_, err = client.CoreV1().Secrets(h.namespace).Get(t.Context(), "web-config", metav1.GetOptions{})
