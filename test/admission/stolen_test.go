@@ -21,14 +21,6 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 	mustRun(t, namespace, "leaving")
 	kit.Must(t, patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": ["example.org/stays", "local.krake.dev/resources"]}}`))
 	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
-	t.Cleanup(func() { // its agent has removed its own finalizer
-		kit.Eventually(t, func() string {
-			if err := patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": null}}`); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	})
 	kit.Must(t, create(t, low, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "forged"}, Data: map[string]string{
 		application.ManifestKey: kinds()[0].object("", "new", "1"), application.StatusKey: "{}", application.InventoryKey("local"): "[]",
 	}}))
@@ -85,5 +77,11 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 		{What: "removes the agent's finalizer", Try: effective(`{"metadata": {"finalizers": null}}`)},
 		{What: "turns it back into a plain ConfigMap", Try: edit("web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)},
 		{What: "makes an Application of a ConfigMap with forged status", Try: edit("forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)},
+	})
+	kit.Eventually(t, func() string { // its agent removes its own finalizer first
+		if err := patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": null}}`); err != nil {
+			return err.Error()
+		}
+		return ""
 	})
 }

@@ -155,13 +155,13 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	}
 }
 
-// A user who may only patch a PersistentVolumeClaim copies the marks of an Application to it. That deletes
+// A user who may only get and patch a PersistentVolumeClaim copies the marks of an Application to it. That deletes
 // nothing: the inventory does not have the object. The Application reports it, and stays ready.
 func TestForgedMarksTurnNoPatchIntoADeletion(t *testing.T) {
 	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n"
 	namespace := newNamespace(t)
 	hub.KubectlWith(t, "---\n"+fmt.Sprintf(claim, "victim"), "--namespace", namespace, "create", "-f", "-")
-	hub.Kubectl(t, "--namespace", namespace, "create", "role", "patcher", "--verb=patch", "--resource=persistentvolumeclaims")
+	hub.Kubectl(t, "--namespace", namespace, "create", "role", "patcher", "--verb=get,patch", "--resource=persistentvolumeclaims")
 	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "patcher", "--role=patcher", "--user=mallory")
 	createApplication(t, namespace, "app", fmt.Sprintf(claim, "own"), "")
 	eventuallyReconciled(t, namespace, "app")
