@@ -145,7 +145,7 @@ func (d *draft) hideSecrets(custom int) {
 		}
 		for _, path := range secretPaths(d.Mangled[i], users[partner]) {
 			d.Mangled[i] = d.Mangled[i].Unobserve(path...)
-			if !isEmpty(users[partner][path[0]]) && path[0] != "metadata" {
+			if path[0] != "metadata" && (i < custom || !isEmpty(users[partner][path[0]])) {
 				continue // it is refused
 			}
 			d.warnings = append(d.warnings, at+"."+strings.Join(path, ".")+
