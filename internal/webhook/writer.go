@@ -2,6 +2,8 @@ package webhook
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -28,10 +30,9 @@ func (w writer) String() string {
 
 // user returns the account as the API server authenticates it.
 func (w writer) user() authenticationv1.UserInfo {
-	const prefix = "system:serviceaccount"
 	return authenticationv1.UserInfo{
-		Username: prefix + ":" + w.namespace + ":" + w.name,
-		Groups:   []string{prefix + "s", prefix + "s:" + w.namespace, "system:authenticated"},
+		Username: serviceaccount.MakeUsername(w.namespace, w.name),
+		Groups:   append(serviceaccount.MakeGroupNames(w.namespace), user.AllAuthenticated),
 	}
 }
 

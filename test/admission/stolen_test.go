@@ -65,17 +65,17 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 			return low.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{})
 		}},
 		{What: "adds an owner to it", Try: edit("web", absentOwner)},
-		{What: "gives its objects up", Try: annotate("force-delete", "local")},
+		{What: "gives its objects up", Try: annotate("force-delete", "far")},
 		{What: "holds it back", Try: annotate("mode", "suspend")},
 		{What: "moves it to another cluster", Try: annotate("cluster", "far")},
-		{What: "has it act as a service account", Try: annotate("service-account", "default")},
+		{What: "has it act as a service account", Try: annotate("service-account", "deployer")},
 		{What: "turns on a hook", Try: annotate("hooks", "complete")},
-		{What: "makes it immutable", Try: edit("web", `{"immutable": true}`)},
+		{What: "makes it immutable", Try: edit("web", `{"immutable": true}`), Refusal: metav1.StatusReasonInvalid},
 		{What: "makes it immutable while it is deleted", Try: edit("leaving", `{"immutable": true}`)},
 		{What: "writes its status", Try: effective(`{"data": {"status": "{}"}}`)},
 		{What: "writes its inventory", Try: effective(`{"data": {"inventory.local": null}}`)},
 		{What: "removes the agent's finalizer", Try: effective(`{"metadata": {"finalizers": null}}`)},
-		{What: "turns it back into a plain ConfigMap", Try: edit("web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`)},
+		{What: "turns it back into a plain ConfigMap", Try: edit("web", `{"metadata": {"annotations": {"krake.dev/application": null}}}`), Refusal: metav1.StatusReasonInvalid},
 		{What: "makes an Application of a ConfigMap with forged status", Try: edit("forged", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)},
 	})
 	kit.Eventually(t, func() string { // its agent removes its own finalizer first

@@ -56,16 +56,7 @@ func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	if len(planted) < 20 {
 		t.Errorf("%d canaries, want 20 at least", len(planted))
 	}
-	awaitCalm(t, namespace)
-
-	logs, err := both.LogFiles(t.Context())
-	kit.Must(t, err)
-	for _, path := range logs {
-		text, err := os.ReadFile(path)
-		kit.Must(t, err)
-		planted.check(t, path, text)
-	}
-	planted.check(t, "an Event", eventsOf(t, namespace))
+	checkLogsAndEvents(t, namespace, planted)
 	for _, url := range metricsURLs(t) {
 		planted.check(t, url, []byte(awaitMetrics(t, url, token)))
 		if code, text := fetch(t, strings.TrimSuffix(url, "/metrics")+"/debug/pprof/", token); code != http.StatusNotFound {
@@ -235,8 +226,14 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch, create
 // checkUntold fails for each canary in any part of the Application nginx, in an Event or in a log.
 func checkUntold(t *testing.T, namespace string, planted canaries) {
 	t.Helper()
-	awaitCalm(t, namespace)
+	checkLogsAndEvents(t, namespace, planted)
 	planted.check(t, "the Application", kit.JSON(t, hub.Get(t, kit.ConfigMaps, namespace, "nginx").Object))
+}
+
+// checkLogsAndEvents fails for each canary in an Event or in a log, once nothing is written any more.
+func checkLogsAndEvents(t *testing.T, namespace string, planted canaries) {
+	t.Helper()
+	awaitCalm(t, namespace)
 	planted.check(t, "an Event", eventsOf(t, namespace))
 	logs, err := both.LogFiles(t.Context())
 	kit.Must(t, err)

@@ -1,19 +1,23 @@
 package kit
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Attempt is a request with a stolen identity, and whether the API server carries it out. One that cannot be is refused as forbidden or invalid.
+// Attempt is a request with a stolen identity, and whether the API server carries it out.
 type Attempt struct {
 	What string
 	Try  func() error
 	Can  bool
+	// Refusal is the reason of the answer if it does not, Forbidden if empty.
+	Refusal metav1.StatusReason
 }
 
 // Attempts makes each attempt in a subtest, and compares the list with the table in a section of docs/stolen-token.md: each line
@@ -26,7 +30,8 @@ func Attempts(t *testing.T, section string, attempts []Attempt) {
 		lines = append(lines, a.What+": "+said[a.Can])
 		t.Run(a.What, func(t *testing.T) {
 			err := a.Try()
-			if isRefused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err); a.Can && err != nil || !a.Can && !isRefused {
+			isRefused := apierrors.ReasonForError(err) == cmp.Or(a.Refusal, metav1.StatusReasonForbidden)
+			if a.Can && err != nil || !a.Can && !isRefused {
 				t.Errorf("the answer is %v", err)
 			}
 		})

@@ -83,7 +83,7 @@ func paths(a, b any, path string, into map[string]bool) {
 	}
 }
 
-// isOfControllers reports a field that others write: the former name of serviceAccountName, which the API server keeps equal,
+// isOfControllers reports a field that others write if it is not observed: the former name of serviceAccountName, which the API server keeps equal,
 // and finalizers.
 func isOfControllers(name, path string) bool {
 	return name == "serviceAccount" || path == "/metadata/finalizers"
@@ -106,9 +106,6 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 	for _, objects := range []map[string]any{was, then, is} {
 		for name := range objects {
 			at := path + "/" + name
-			if isOfControllers(name, at) {
-				continue
-			}
 			if part, isObserved := fields[name]; isObserved {
 				if complaint := kept(part, typeOf(kind, name), was[name], then[name], is[name], at); complaint != "" {
 					return complaint
@@ -117,6 +114,9 @@ func kept(observed any, kind schema.Type, before, drifted, final any, path strin
 			}
 			// The API server may add a default to what has been restored. A value that excludes an observed
 			// one beside it is removed (ADR 064).
+			if isOfControllers(name, at) {
+				continue
+			}
 			isFormer := cmp.Equal(was[name], is[name])
 			isExcluded := is[name] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(other string) bool { return !cmp.Equal(was[other], then[other]) })
 			if !cmp.Equal(then[name], is[name]) && (!isFormer || then[name] != nil && !isExcluded) {

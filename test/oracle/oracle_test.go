@@ -248,26 +248,21 @@ func isPaused(app *application.Application) bool {
 		reconciled != nil && reconciled.Status == metav1.ConditionUnknown
 }
 
-// requests returns the requests of agents about the object since a change.
-func (s *subject) requests(t *testing.T, d *drift, are func(kit.Request) bool) []kit.Request {
-	t.Helper()
-	return d.since.Requests(t, func(r kit.Request) bool {
-		isHere := r.Object.Namespace == s.object.GetNamespace() || s.object.GetNamespace() == ""
-		return isHere && r.Object.Resource == s.resource && r.Name() == s.object.GetName() && are(r)
-	})
-}
-
 // judge finds what is wrong with a repaired object. One whose repair is refused has only to cost few requests.
 func (s *subject) judge(t *testing.T, d *drift) {
 	t.Helper()
-	if tries := s.requests(t, d, kit.Request.IsWrite); len(tries) > maxRequests {
+	tries := d.since.Requests(t, func(r kit.Request) bool {
+		isHere := r.Object.Namespace == s.object.GetNamespace() || s.object.GetNamespace() == ""
+		return isHere && r.Object.Resource == s.resource && r.Name() == s.object.GetName()
+	})
+	if len(tries) > maxRequests {
 		d.diverge("%d requests, of which the last are %s", len(tries), kit.List(tries[len(tries)-3:]))
 	}
 	if d.result != "" { // refused, or diverged
 		return
 	}
 	d.result = "repaired"
-	made := s.requests(t, d, func(r kit.Request) bool { return r.IsAccepted() && !strings.Contains(r.URI, "dryRun") })
+	made := slices.DeleteFunc(tries, func(r kit.Request) bool { return !r.IsAccepted() || strings.Contains(r.URI, "dryRun") })
 	if len(made) == 0 {
 		d.result = "no drift"
 	}

@@ -18,6 +18,8 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -116,32 +118,32 @@ func (a *Accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error
 // MayRead implements reconcile.Clusters. It asks for a kind and not for each object, so that an
 // Application of many objects costs few reviews. A refusal is not cached: a new right serves at once.
 func (a *Accounts) MayRead(ctx context.Context, account reconcile.Account, ref manifest.Ref) error {
-	asked := grant{account, ref.Resource.GroupResource(), ref.Namespace}
-	if _, known := a.readable.Get(asked); known {
+	right := grant{account, ref.Resource.GroupResource(), ref.Namespace}
+	if _, known := a.readable.Get(right); known {
 		return nil
 	}
-	user, err := userOf(account.Namespace, account.Name)
+	name, err := userOf(account.Namespace, account.Name)
 	if err != nil {
 		return err
 	}
 	a.count("read")
 	answer, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		User: name, Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "get", Group: ref.Resource.Group, Version: ref.Resource.Version, Resource: ref.Resource.Resource, Namespace: ref.Namespace,
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("ask whether %s may get %s: %w", user, asked.resource, err)
+		return fmt.Errorf("ask whether %s may get %s: %w", name, right.resource, err)
 	}
 	if answer.Status.Allowed {
-		a.readable.Add(asked, struct{}{}, presentFor)
+		a.readable.Add(right, struct{}{}, presentFor)
 		return nil
 	}
 	if err := a.look(ctx, account); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s/%s, get %s", reconcile.ErrUnreadable, account.Namespace, account.Name, asked.resource)
+	return fmt.Errorf("%w: %s/%s, get %s", reconcile.ErrUnreadable, account.Namespace, account.Name, right.resource)
 }
 
 // look returns an error if the target has no such account, or does not answer.
@@ -261,5 +263,5 @@ func userOf(namespace, name string) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceSystem, application.SystemNamespace, application.AgentsNamespace}, namespace) {
 		return "", fmt.Errorf("act as service account %s of namespace %s: Applications must not use the accounts of Kubernetes, webhook and agents", name, namespace)
 	}
-	return "system:serviceaccount:" + namespace + ":" + name, nil
+	return serviceaccount.MakeUsername(namespace, name), nil
 }
