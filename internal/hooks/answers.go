@@ -55,7 +55,7 @@ func (a *answer) because(cause error) *answer {
 // level returns the level of the log. Frequent answers that say little have a higher one.
 func (a *answer) level() int {
 	switch {
-	case a.code == http.StatusOK, a.code == http.StatusUnauthorized, a.code == http.StatusForbidden, a.cause != nil:
+	case a.code == http.StatusOK, a.cause != nil:
 		return 0
 	}
 	return 1
@@ -93,20 +93,20 @@ func unreadBody() *answer {
 	return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the body was not complete in time: send it again")
 }
 
-func unknownApplication() *answer {
-	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such Application here: it may be deleted already")
-}
+// The causes of unproven, which only the log has.
+var (
+	errNoApplication = errors.New("there is no such Application here: it may be deleted already")
+	errWrongToken    = errors.New("this is not the token of the hook, or the Application has no such hook")
+	errNoCertificate = errors.New("the client certificate is missing, or not that of the hook of this Application")
+)
 
+// unproven is one answer for everything that a caller does not prove: it must not tell which
+// Applications there are.
 func unproven(hook application.Hook) *answer {
 	return refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
-		"this is not the token of the hook "+string(hook)+" of the Application, or it has no such hook: "+
-			"send the value of "+application.TokenVariable(hook)+", of a Pod that was started since the token was made")
-}
-
-func unidentified(hook application.Hook) *answer {
-	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
-		"the client certificate is missing, or not that of the hook "+string(hook)+" of the Application: use those of "+application.CertsPath(hook)+
-			", which are renewed from time to time")
+		"the call is not proven to come from a Pod of this Application, or the Application does not exist, or has no hook "+string(hook)+": "+
+			"send the value of "+application.TokenVariable(hook)+" with the client certificate of "+application.CertsPath(hook)+
+			", of a Pod that was started since the token was made; the log of the agent has the cause")
 }
 
 func notDegraded() *answer {

@@ -11,9 +11,8 @@
 //
 //	{"token": "..."}
 //
-// The token must be that of this hook of this Application, or the answer is 401. The
-// certificate must be issued for them too, or the answer is 403. A token in the query or
-// in a header is ignored.
+// Token and certificate must be those of this hook of this Application. All else is one answer,
+// 401, also for an Application that does not exist. A token in the query or in a header is ignored.
 //
 // This package makes tokens and keys, which go into Secrets of the target. No log, error
 // or metric has them. The agent stores only the digest of a token.

@@ -6,15 +6,18 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/json"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -39,7 +42,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer handles a request. The cheapest check comes first.
+// answer handles a request. The cheapest check comes first. Nothing is read of an Application, and
+// no answer depends on one, before the sender has a certificate of its name: the names of
+// Applications are not public.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given *answer) {
 	defer func() {
 		if recover() != nil { // its value is not logged: it may quote the request
@@ -58,6 +63,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given
 		return busy()
 	}
 	defer s.working.Release(1)
+	hook := t.action.hook()
+	certificate := certificateIn(r.TLS)
+	if !isOfName(certificate, t.app, hook) {
+		return unproven(hook).because(errNoCertificate)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 	defer cancel()
 	app, err := s.options.Applications.Get(ctx, t.app)
@@ -67,11 +77,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) (given
 	case err != nil:
 		return unavailable(err)
 	case app == nil:
-		return unknownApplication()
-	case !isProven(app, t.action.hook(), token):
-		return unproven(t.action.hook())
-	case !isIdentified(app, t.action.hook(), r.TLS):
-		return unidentified(t.action.hook())
+		return unproven(hook).because(errNoApplication)
+	case !isProven(app, hook, token):
+		return unproven(hook).because(errWrongToken)
+	case !isIdentified(app, hook, certificate):
+		return unproven(hook).because(errNoCertificate)
 	}
 	return s.act(ctx, t.action, app)
 }
@@ -119,13 +129,28 @@ func isProven(app *application.Application, hook application.Hook, token string)
 	return subtle.ConstantTimeCompare(sum[:], known) == 1 && ok && token != "" && app.Spec.Hooks.Has(hook)
 }
 
-// isIdentified reports whether the client certificate, which the CA has signed, belongs to
-// the hook of this Application. One of a former Application of its name does not.
-func isIdentified(app *application.Application, hook application.Hook, state *tls.ConnectionState) bool {
+// certificateIn returns the client certificate, which the CA has signed, nil if there is none.
+func certificateIn(state *tls.ConnectionState) *x509.Certificate {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return nil
+	}
+	return state.VerifiedChains[0][0]
+}
+
+// isOfName reports whether a certificate belongs to the hook of an Application of this name, the
+// present or a former one.
+func isOfName(certificate *x509.Certificate, app types.NamespacedName, hook application.Hook) bool {
+	if certificate == nil || len(certificate.URIs) != 1 {
 		return false
 	}
-	return identityOf(app.NamespacedName, app.UID, hook).has(state.VerifiedChains[0][0])
+	uid := path.Base(certificate.URIs[0].Path)
+	return identityOf(app, types.UID(uid), hook).has(certificate)
+}
+
+// isIdentified reports whether the certificate belongs to the hook of this Application. One of a
+// former Application of its name does not.
+func isIdentified(app *application.Application, hook application.Hook, certificate *x509.Certificate) bool {
+	return identityOf(app.NamespacedName, app.UID, hook).has(certificate)
 }
 
 func (s *Server) act(ctx context.Context, asked action, app *application.Application) *answer {

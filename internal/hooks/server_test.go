@@ -70,8 +70,9 @@ func TestRefusals(t *testing.T) {
 		{"an escaped slash", path("/kubernetes/namespaces/demo/applications/a%2fb/complete"), 404, nil},
 		{"a step upwards", path("/kubernetes/namespaces/demo/applications/x/../web/complete"), 404, nil},
 		{"a marker in the path", path("/kubernetes/namespaces/demo/applications/" + marker + "/complete"), 404, nil},
-		{"an Application that there is not", path("/kubernetes/namespaces/demo/applications/nobody/complete"), 404, nil},
-		{"one of another namespace", path("/kubernetes/namespaces/prod/applications/web/complete"), 404, nil},
+
+		{"an Application that there is not", path("/kubernetes/namespaces/demo/applications/nobody/complete"), 401, nil},
+		{"one of another namespace", path("/kubernetes/namespaces/prod/applications/web/complete"), 401, nil},
 
 		{"to ask is not to tell", func(r *request) { r.method = http.MethodGet }, 405, map[string]string{"Allow": "PUT"}},
 		{"a method that nobody knows", func(r *request) { r.method = "BREW" }, 405, map[string]string{"Allow": "PUT"}},
@@ -103,11 +104,11 @@ func TestRefusals(t *testing.T) {
 			r.body, r.url = `{"token": "`+marker+`"}`, r.url+"?token="+complete.token
 			r.header = map[string]string{"Authorization": "Bearer " + complete.token}
 		}, 401, nil},
-		{"neither token nor certificate: the token counts first", func(r *request) { r.body, r.files = `{}`, nil }, 401, nil},
+		{"neither token nor certificate", func(r *request) { r.body, r.files = `{}`, nil }, 401, nil},
 
-		{"no certificate", func(r *request) { r.files = nil }, 403, nil},
-		{"the certificate of another hook", func(r *request) { r.files = shutdown.files }, 403, nil},
-		{"the certificate of another Application", func(r *request) { r.files = others[application.Complete].files }, 403, nil},
+		{"no certificate", func(r *request) { r.files = nil }, 401, nil},
+		{"the certificate of another hook", func(r *request) { r.files = shutdown.files }, 401, nil},
+		{"the certificate of another Application", func(r *request) { r.files = others[application.Complete].files }, 401, nil},
 
 		{"retry of what runs", func(r *request) {
 			*r = request{url: strings.Replace(shutdown.url, "shutdown", "retry", 1), body: shutdown.body(), files: shutdown.files}
@@ -117,7 +118,7 @@ func TestRefusals(t *testing.T) {
 		}, 401, nil},
 		{"retry with the certificate of complete", func(r *request) {
 			*r = request{url: strings.Replace(shutdown.url, "shutdown", "retry", 1), body: shutdown.body(), files: complete.files}
-		}, 403, nil},
+		}, 401, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
@@ -143,6 +144,43 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An unauthenticated caller does not learn which Applications exist: an unknown Application, a wrong
+// token and a missing client certificate have the same answer. Without a certificate of the
+// Application's name, nothing is read, so the time does not tell either.
+func TestAnswersDoNotTellWhichApplicationsExist(t *testing.T) {
+	w, pod := newWorldWithPod(t)
+	_, others := w.run("other")
+	unknown := strings.Replace(pod.url, "/web/", "/nobody/", 1)
+	var first answered
+	for _, test := range []struct {
+		why   string
+		sent  request
+		reads int
+	}{
+		{"an unknown Application", request{url: unknown, body: pod.body()}, 0},
+		{"an unknown Application, with the certificate of another one", request{url: unknown, body: pod.body(), files: pod.files}, 0},
+		{"a wrong token", request{url: pod.url, body: `{"token": "` + marker + `"}`}, 0},
+		{"a missing client certificate", request{url: pod.url, body: pod.body()}, 0},
+		{"the certificate of another Application", request{url: pod.url, body: pod.body(), files: others[application.Complete].files}, 0},
+		{"a wrong token, with the certificate", request{url: pod.url, body: `{"token": "` + marker + `"}`, files: pod.files}, 1},
+	} {
+		before := w.apps.reads()
+		got, err := w.send(test.sent)
+		kit.Must(t, err)
+		got.header.Del("Date")
+		if first.code == 0 {
+			first = got
+			check.Equal(t, test.why, http.StatusUnauthorized, got.code)
+		}
+		check.Equal(t, test.why+": the answer", first, got)
+		check.Equal(t, test.why+": Applications read", test.reads, w.apps.reads()-before)
+	}
+	w.apps.fails = ErrAnotherActs
+	got, err := w.send(request{url: pod.url, body: pod.body()})
+	kit.Must(t, err)
+	check.Equal(t, "the answer of a replica that does not act", first.code, got.code)
 }
 
 // The sender chooses the form of the request, and its fields beside the token.
@@ -213,7 +251,7 @@ func TestFormerApplication(t *testing.T) {
 	again.UID = "another"
 	w.apps.put(&again)
 	pod := pods[application.Complete]
-	w.checkCode("the request", pod.request(), http.StatusForbidden)
+	w.checkCode("the request", pod.request(), http.StatusUnauthorized)
 }
 
 // A temporary failure asks the client to try later. Only the log has the reason.

@@ -308,12 +308,21 @@ type applications struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*application.Application
 	fails error
+	asked int
 }
 
 func (a *applications) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked++
 	return a.known[name], a.fails
+}
+
+// reads returns how often an Application was asked for.
+func (a *applications) reads() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
 }
 
 func (a *applications) put(app *application.Application) {

@@ -51,7 +51,7 @@ func TestComplete(t *testing.T) {
 				t.Errorf("it is %s, want %s", got.state, application.StateReady)
 			}
 			a.mustGo(t, env.hub)
-			p.mustAnswer(t, env.local, "once more, when it is gone", p.says(application.Complete), http.StatusNotFound)
+			p.mustAnswer(t, env.local, "once more, when it is gone", p.says(application.Complete), http.StatusUnauthorized)
 		})
 	}
 }

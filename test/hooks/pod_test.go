@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -216,10 +217,19 @@ func (p pod) isHeard(t *testing.T, s *spoke, hook application.Hook) string {
 
 func (p pod) tryHook(ctx context.Context, s *spoke, r request) error {
 	got, err := p.send(ctx, s, r)
-	if err == nil && got.code != http.StatusOK && got.code != http.StatusNotFound {
-		err = fmt.Errorf("answered %d: %s", got.code, got.text)
+	if err != nil || got.code == http.StatusOK || got.code == http.StatusUnauthorized && isGone(ctx, r.url) {
+		return err
 	}
-	return err
+	return fmt.Errorf("answered %d: %s", got.code, got.text)
+}
+
+// isGone reports whether the hub has no more Application for the URL of a hook. The answer of the
+// endpoint does not say it.
+func isGone(ctx context.Context, url string) bool {
+	steps := strings.Split(url, "/") // https://HOST/kubernetes/namespaces/NAMESPACE/applications/NAME/HOOK
+	namespace, name := steps[len(steps)-4], steps[len(steps)-2]
+	_, err := env.hub.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // insist repeats a request until it is accepted, or the Application is gone, as a
