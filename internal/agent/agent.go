@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -80,7 +82,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	a.counts.SetActing(options.Cluster, false)
 	a.counts.SetShards(options.Cluster, options.Lease.Shards)
 	if a.tenure, err = right.Connect(right.Options{
-		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, Changed: a.changes.react, Logger: configs.Logger.WithName("leases"),
+		LeaseOptions: options.Lease, Cluster: options.Cluster, Namespace: options.Namespace, TargetUID: a.who.Ask, HubUID: types.UID(options.HubUID), Changed: a.changes.react, Logger: configs.Logger.WithName("leases"),
 	}, configs.Target, configs.Hub); err != nil {
 		return nil, err
 	}
@@ -127,8 +129,12 @@ func (a *replica) run() error {
 // hold asks for the Leases once the Applications are known. A replica that must still list
 // them would block another one that has them.
 func (a *replica) hold(ctx context.Context) error {
-	if a.manager.GetCache().WaitForCacheSync(a.ctx) && a.ctx.Err() == nil {
-		return a.tenure.Run(ctx)
+	if !a.manager.GetCache().WaitForCacheSync(a.ctx) || a.ctx.Err() != nil {
+		return nil // it ends before
 	}
-	return nil // it ends before
+	err := a.tenure.Run(ctx)
+	if errors.Is(err, right.ErrTargetIsHub) {
+		return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
+	}
+	return err
 }

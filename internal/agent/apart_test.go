@@ -27,7 +27,8 @@ func TestHubAndTargetApart(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for _, cluster := range []string{name, name + "-beside"} {
 		options := optionsOf(t, cluster,
-			"--hub-namespaces", atHub+","+atBoth, "--namespaces", atTarget+","+atBoth, "--namespace-map", atHub+"="+atTarget)
+			"--hub-namespaces", atHub+","+atBoth, "--namespaces", atTarget+","+atBoth, "--namespace-map", atHub+"="+atTarget,
+			"--hub-kubeconfig=hub", "--hub-uid=another-cluster")
 		agent, err := newAgent(t.Context(), options, Configs{Hub: hub, Target: server})
 		kit.Must(t, err)
 		if cluster == name {
@@ -62,6 +63,26 @@ func TestHubAndTargetApart(t *testing.T) {
 	}
 	if text := scrape(t, registry); !strings.Contains(text, `krake_applications{state="RUNNING"} 1`) {
 		t.Errorf("the metrics do not tell of the Application:\n%s", text)
+	}
+}
+
+// A map of namespaces within one cluster would let a user have objects in a namespace without a right
+// there. An agent that was given the hub by another address ends, and names the flag.
+func TestNamespacesOfOneClusterAreNotMapped(t *testing.T) {
+	clients := kubernetes.NewForConfigOrDie(server)
+	name := kit.UniqueName("mapped")
+	for _, namespace := range []string{application.AgentsNamespace, name + "-hub", name + "-target"} {
+		createNamespace(t, clients, namespace)
+	}
+	system, err := clients.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	kit.Must(t, err)
+	options := optionsOf(t, name, "--hub-namespaces", name+"-hub", "--namespace-map", name+"-hub="+name+"-target", "--hub-kubeconfig=hub", "--hub-uid", string(system.UID))
+	agent, err := newAgent(t.Context(), options, Configs{Hub: rest.CopyConfig(server), Target: server})
+	kit.Must(t, err)
+	defer agent.stop()
+	kit.Must(t, agent.connect())
+	if err := agent.run(); err == nil || !strings.Contains(err.Error(), "--namespace-map: hub and target are one cluster, and an Application could have objects") {
+		t.Errorf("the agent ends with %v", err)
 	}
 }
 

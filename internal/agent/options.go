@@ -45,6 +45,8 @@ type Options struct {
 	// HubKubeconfig is a file that says how to reach the hub, where the
 	// Applications are; empty: the hub is the target.
 	HubKubeconfig string
+	// HubUID is the UID of the hub's namespace kube-system, which --namespace-map needs.
+	HubUID string
 	// RequireServiceAccount has every write to the target made as the
 	// Application's ServiceAccount there: strict mode.
 	RequireServiceAccount bool
@@ -77,6 +79,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Habitat.addFlags(flags)
 	o.Guard.AddFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
+	flags.StringVar(&o.HubUID, "hub-uid", "", "UID of the namespace kube-system of the hub, for --namespace-map: an agent whose cluster has the same one ends")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode: write to the cluster as the ServiceAccount of the Application only, "+application.DefaultServiceAccount+" if the annotation "+application.ServiceAccountAnnotation+" names none")
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
@@ -105,11 +108,34 @@ func (o *Options) Validate() error {
 	if o.Reach.Scope == mutate.ClusterScope && o.HubKubeconfig != "" && !o.RequireServiceAccount {
 		failures = append(failures, errors.New("--scope=cluster with --hub-kubeconfig: every user who writes to the hub would control this cluster: add --require-service-account"))
 	}
+	failures = append(failures, o.validateMap())
 	if o.Resync != 0 && o.Resync < leastResync {
 		failures = append(failures, fmt.Errorf("--resync-period: must be 0 or at least %s", leastResync))
 	}
 	return errors.Join(failures...)
 }
+
+// validateMap refuses a map of namespaces where the agent cannot know that hub and target are two
+// clusters. In one cluster a user could have objects in a namespace without a right there, because
+// admission asks for rights in the namespace of the Application.
+func (o *Options) validateMap() error {
+	switch {
+	case len(o.Namespaces.Map) == 0 && o.HubUID != "":
+		return errors.New("--hub-uid: has no effect without --namespace-map: leave it out")
+	case len(o.Namespaces.Map) == 0:
+		return nil
+	case o.HubKubeconfig == "":
+		return errors.New("--namespace-map: without --hub-kubeconfig hub and target are one cluster, " + ofOneCluster)
+	case o.HubUID == "":
+		return errors.New("--namespace-map: the agent has to know that its cluster is not the hub: " +
+			"set --hub-uid to the UID of the hub's namespace kube-system, as a new kubectl krake enrol does")
+	}
+	return nil
+}
+
+// ofOneCluster is the end of an error about a map of namespaces in one cluster.
+const ofOneCluster = "and an Application could have objects in a namespace where its user has no rights: " +
+	"leave it out, and create the Applications in the namespaces of their objects"
 
 // validateHabitat refuses the flags of the agent, which would have no effect on Habitats.
 func (o *Options) validateHabitat() error {
@@ -122,6 +148,7 @@ func (o *Options) validateHabitat() error {
 		set  bool
 	}{
 		{"--hub-kubeconfig", o.HubKubeconfig != ""},
+		{"--hub-uid", o.HubUID != ""},
 		{"--hub-namespaces", len(o.Namespaces.Hub) > 0},
 		{"--namespace-map", len(o.Namespaces.Map) > 0},
 		{"--hooks", o.Hooks.Enabled},

@@ -31,6 +31,15 @@ func TestValidate(t *testing.T) {
 		{"a hub elsewhere would own the cluster", []string{"--scope=cluster", "--hub-kubeconfig=hub"}, []string{
 			"--scope=cluster with --hub-kubeconfig: every user who writes to the hub would control this cluster: add --require-service-account",
 		}},
+		{"a map of namespaces between two clusters", []string{"--namespace-map=a=b", "--hub-namespaces=a", "--hub-kubeconfig=hub", "--hub-uid=0"}, nil},
+		{"a map in one cluster leads to where the user has no rights", []string{"--namespace-map=a=b", "--hub-namespaces=a"}, []string{
+			"--namespace-map: without --hub-kubeconfig hub and target are one cluster, and an Application could have objects in a namespace " +
+				"where its user has no rights: leave it out, and create the Applications in the namespaces of their objects",
+		}},
+		{"a map, and it is not known whether these are two clusters", []string{"--namespace-map=a=b", "--hub-namespaces=a", "--hub-kubeconfig=hub"}, []string{
+			"--namespace-map: the agent has to know that its cluster is not the hub: set --hub-uid to the UID of the hub's namespace kube-system, as a new kubectl krake enrol does",
+		}},
+		{"the UID of the hub for nothing", []string{"--hub-kubeconfig=hub", "--hub-uid=0"}, []string{"--hub-uid: has no effect without --namespace-map: leave it out"}},
 		{"a Lease that cannot be kept", []string{"--leader-elect-lease-duration=10s", "--leader-elect-retry-period=6s", "--heartbeat-interval=0"}, []string{
 			"--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration",
 			"--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline",

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -19,6 +20,8 @@ type address struct {
 	server     string
 	serverName string
 	ca         []byte
+	// uid is the UID of the hub's namespace kube-system. By it an agent knows whether its cluster is the hub.
+	uid types.UID
 }
 
 // addressOf returns the address of the administrator's connection, or the server that replaces

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -32,6 +33,9 @@ func Enrol(ctx context.Context, options Options, out io.Writer) error {
 	}
 	folder, err := openFolder(options.Out, options.Cluster)
 	if err != nil {
+		return err
+	}
+	if address.uid, err = h.uid(ctx); err != nil {
 		return err
 	}
 	if err := h.enrol(ctx, options); err != nil {
@@ -91,6 +95,15 @@ func (h *hub) checkInstalled(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// uid returns the UID of the hub's namespace kube-system.
+func (h *hub) uid(ctx context.Context) (types.UID, error) {
+	namespace, err := h.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read namespace %s of the hub: %w", metav1.NamespaceSystem, err)
+	}
+	return namespace.UID, nil
 }
 
 // checkFree refuses the name of an agent on the hub: both would have one identity.

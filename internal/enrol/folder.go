@@ -193,7 +193,9 @@ func patches(options Options, address address, config []byte) ([]map[string]any,
 		{"add", pod + "metadata/annotations", map[string]string{application.Prefix + "hub-kubeconfig": hex.EncodeToString(digest[:8])}},
 	}
 	if len(options.NamespaceMap) > 0 {
-		deployment = append(deployment, operation{"add", container + "args/-", "--namespace-map=" + strings.Join(options.NamespaceMap, ",")})
+		deployment = append(deployment,
+			operation{"add", container + "args/-", "--namespace-map=" + strings.Join(options.NamespaceMap, ",")},
+			operation{"add", container + "args/-", "--hub-uid=" + string(address.uid)})
 	}
 	if options.Image != "" {
 		deployment = append(deployment, operation{"replace", container + "image", options.Image})

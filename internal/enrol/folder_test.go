@@ -18,7 +18,7 @@ func written(t *testing.T, path string, options Options, token string) {
 	t.Helper()
 	f, err := openFolder(path, options.Cluster)
 	check.Must(t, err)
-	check.Must(t, f.write(options, address{server: "https://hub:16443"}, token))
+	check.Must(t, f.write(options, address{server: "https://hub:16443", uid: "uid-of-the-hub"}, token))
 }
 
 // Only the owner may read the files, even if they were readable before. The token is in one
@@ -113,7 +113,7 @@ func TestKustomizations(t *testing.T) {
 	if len(agent.Patches) != 2 || len(agent.SecretGenerator) != 1 || agent.SecretGenerator[0].Name != "krake-hub-east" {
 		t.Fatalf("%+v", agent)
 	}
-	for _, part := range []string{`"--hub-namespaces=a,b"`, `"--namespace-map=a=x"`, `"registry.example.org:5000/krake@sha256:0"`} {
+	for _, part := range []string{`"--hub-namespaces=a,b"`, `"--namespace-map=a=x"`, `"--hub-uid=uid-of-the-hub"`, `"registry.example.org:5000/krake@sha256:0"`} {
 		if !strings.Contains(agent.Patches[0].Patch, part) {
 			t.Errorf("%s does not have %s", agent.Patches[0].Patch, part)
 		}

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrLost ends a process: another process holds, or has held, one of its Leases.
 	ErrLost = errors.New("the Lease was lost")
+	// ErrTargetIsHub ends a process: hub and target are one cluster, and must be two.
+	ErrTargetIsHub = errors.New("hub and target are one cluster")
 	// ErrTargetUnreachable means that the Lease on the target cannot be renewed, and
 	// that no other process is known to have taken it.
 	ErrTargetUnreachable = errors.New("the target is unreachable")

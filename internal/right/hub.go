@@ -62,8 +62,8 @@ func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hu
 
 // keep acquires the Lease and renews it until the context ends or it is lost.
 func (h *hubKeeper) keep(ctx context.Context) error {
-	if !h.awaitTarget(ctx) {
-		return nil
+	if known, err := h.awaitTarget(ctx); err != nil || !known {
+		return err
 	}
 	for {
 		next, err := h.step(ctx)
@@ -77,26 +77,29 @@ func (h *hubKeeper) keep(ctx context.Context) error {
 }
 
 // awaitTarget waits for the Lease on the target, and reads the identity of the target. It
-// returns false if the context ends.
-func (h *hubKeeper) awaitTarget(ctx context.Context) bool {
+// returns false if the context ends, and ErrTargetIsHub if the target is the hub and must not be.
+func (h *hubKeeper) awaitTarget(ctx context.Context) (known bool, err error) {
 	if h.target != nil {
 		select {
 		case <-h.target.held:
 		case <-ctx.Done():
-			return false
+			return false, nil
 		}
 	}
 	for first := true; ; first = false {
 		uid, err := h.askTarget(ctx)
-		if err == nil {
+		switch {
+		case err == nil && uid == h.options.HubUID:
+			return false, ErrTargetIsHub
+		case err == nil:
 			h.targetUID = uid
-			return true
+			return true, nil
 		}
 		if first {
 			h.options.Logger.Error(err, "the target's identity cannot be read; it is tried again")
 		}
 		if !pause(ctx, h.options.RetryPeriod) {
-			return false
+			return false, nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package right
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func boundTo(target string) func(*coordinationv1.Lease) {
@@ -124,6 +126,22 @@ func TestDuplicates(t *testing.T) {
 			checkRefusal(t, a, "")
 		})
 	}
+}
+
+// An agent whose target must not be the hub does not act on the hub. It writes no Lease there.
+func TestTheTargetMustNotBeTheHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := w.start(t, ours, func(o *Options) { o.HubUID = ourTarget })
+		if err := <-a.ended; !errors.Is(err, ErrTargetIsHub) {
+			t.Errorf("Run: %v, want ErrTargetIsHub", err)
+		}
+		check.Equal(t, "the agent", "does not act", a.stands())
+		if _, err := w.hub.get(application.AgentsNamespace, hubLease); err == nil {
+			t.Error("it has written the Lease on the hub")
+		}
+		w.start(t, ours, func(o *Options) { o.HubUID = "another" }).awaitActing(t, time.Hour)
+	})
 }
 
 // checkRefusal compares a part of the refusal. An empty text means no refusal.

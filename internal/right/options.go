@@ -85,6 +85,9 @@ type Options struct {
 	Target, Hub coordinationv1client.LeasesGetter
 	// TargetUID reads the UID of the target's namespace kube-system.
 	TargetUID func(ctx context.Context) (types.UID, error)
+	// HubUID is the UID of the hub's namespace kube-system if the target must be another cluster. Empty:
+	// it may be the hub.
+	HubUID types.UID
 	// Changed is called with each change, one at a time. It must not block.
 	Changed func(Change)
 	Logger  logr.Logger

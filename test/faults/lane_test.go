@@ -70,7 +70,8 @@ func (l *lane) addSecond(ctx context.Context) error {
 		return nil
 	}
 	name := l.name + second
-	other, err := startLane(ctx, &lane{name: name, disguised: true}, "--hub-namespaces", l.name, "--namespaces", name, "--namespace-map", l.name+"="+name)
+	other, err := startLane(ctx, &lane{name: name, disguised: true}, "--hub-namespaces", l.name, "--namespaces", name, "--namespace-map", l.name+"="+name,
+		"--hub-kubeconfig", kubeconfigOf(name), "--hub-uid", "of the hub")
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func startLane(ctx context.Context, l *lane, arguments ...string) (*lane, error)
 	if err != nil {
 		return nil, err
 	}
-	through := filepath.Join(env.Dir(), name+".kubeconfig")
+	through := kubeconfigOf(name)
 	if l.proxy, err = proxy.Start(env.RESTConfig()); err != nil {
 		return nil, err
 	}
@@ -193,6 +194,9 @@ func startLane(ctx context.Context, l *lane, arguments ...string) (*lane, error)
 	}
 	return l, nil
 }
+
+// kubeconfigOf returns the file of an agent that leads to its proxy.
+func kubeconfigOf(name string) string { return filepath.Join(env.Dir(), name+".kubeconfig") }
 
 // appoint creates an agent's ServiceAccount with the shipped rights, and the namespace
 // of the lane.
