@@ -112,8 +112,17 @@ func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds
 	}
 	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
 		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count,
-		KindOf: func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
+		KindOf:   func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
+		HubToken: a.hubToken(),
 	}))
+}
+
+// hubToken returns the file with the token for the hub, empty if the hub is the target.
+func (a *replica) hubToken() string {
+	if a.configs.Hub == a.configs.Target {
+		return ""
+	}
+	return a.configs.Hub.BearerTokenFile
 }
 
 // countStates counts the Applications by state, nil while they are not known.

@@ -17,8 +17,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
-// leastDuration is the shortest lifetime of a token that the API server grants.
-const leastDuration = 10 * time.Minute
+const (
+	// leastDuration is the shortest lifetime of a token that the API server grants.
+	leastDuration = 10 * time.Minute
+	// defaultDuration bounds how long a stolen token is of use if the theft is not noticed.
+	defaultDuration = 30 * 24 * time.Hour
+)
 
 // Options of enrol.
 type Options struct {
@@ -44,7 +48,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.HubNamespaces, "hub-namespaces", nil, "namespaces of the hub with the cluster's Applications (default: one of the cluster's name, which is created)")
 	flags.StringSliceVar(&o.NamespaceMap, "namespace-map", nil, "namespace of the cluster for the objects of each namespace of the hub, as hub=target,... (default: in the namespace of the same name)")
 	flags.StringVar(&o.Image, "image", "", "image of the agent (default: that of the manifests)")
-	flags.DurationVar(&o.TokenDuration, "token-duration", 365*24*time.Hour, "how long the agent's token is valid; enrol the cluster again to renew it")
+	flags.DurationVar(&o.TokenDuration, "token-duration", defaultDuration, "how long the agent's token is valid; enrol the cluster again to renew it")
 	flags.StringVar(&o.HubServer, "hub-server", "", "URL at which the cluster reaches the hub (default: that of the kubeconfig)")
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false, "have the agent write as the service account of each Application, and never as itself; set it for all agents of the cluster, or for none")
 	o.Reach.AddFlags(flags)

@@ -19,6 +19,8 @@ type Gauges struct {
 	Waiting func() int
 	// KindOf returns the label of a resource.
 	KindOf func(schema.GroupVersionResource) string
+	// HubToken is the file with the token for a hub that is another cluster, or empty.
+	HubToken string
 }
 
 var (
@@ -32,11 +34,13 @@ var (
 		"Objects whose observed fields another client changes again and again.", nil, nil)
 	waitingApplications = prometheus.NewDesc("krake_waiting_applications",
 		"Applications with a new spec, or to be deleted, that wait until others are carried out.", nil, nil)
+	hubTokenExpiry = prometheus.NewDesc("krake_agent_hub_token_expiry_timestamp_seconds",
+		"When the token for the hub expires, in seconds since 1970; none if the hub is the same cluster.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *Gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, contendedObjects, waitingApplications} {
+	for _, description := range []*prometheus.Desc{applicationsNow, observedObjects, observedBytes, contendedObjects, waitingApplications, hubTokenExpiry} {
 		descriptions <- description
 	}
 }
@@ -60,6 +64,9 @@ func (g *Gauges) Collect(found chan<- prometheus.Metric) {
 	gauge(observedBytes, float64(bytes))
 	gauge(contendedObjects, float64(g.Contended()))
 	gauge(waitingApplications, float64(g.Waiting()))
+	if expires, known := expiryOf(g.HubToken); known {
+		gauge(hubTokenExpiry, expires)
+	}
 }
 
 // noState counts the Applications that no agent has written to yet.

@@ -1,9 +1,12 @@
 package telemetry
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +27,34 @@ import (
 )
 
 var deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
+
+// tokenFile returns a file with a token of these claims.
+func tokenFile(t *testing.T, claims string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	kit.Must(t, os.WriteFile(file, []byte("e30."+base64.RawURLEncoding.EncodeToString([]byte(claims))+".signature\n"), 0o600))
+	return file
+}
+
+// A token whose expiry is not known has no metric.
+func TestExpiryOfTokens(t *testing.T) {
+	notAToken := filepath.Join(t.TempDir(), "token")
+	kit.Must(t, os.WriteFile(notAToken, []byte("token"), 0o600))
+	for why, test := range map[string]struct {
+		file string
+		want float64
+	}{
+		"a token":             {tokenFile(t, `{"exp": 1790000000}`), 1790000000},
+		"no file":             {"", 0},
+		"no token":            {notAToken, 0},
+		"a token for ever":    {tokenFile(t, `{}`), 0},
+		"claims without JSON": {tokenFile(t, `exp`), 0},
+	} {
+		seconds, known := expiryOf(test.file)
+		check.Equal(t, why, test.want, seconds)
+		check.Equal(t, why+": known", test.want > 0, known)
+	}
+}
 
 // exposed returns a registry with all metrics of an agent after some events.
 func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
@@ -52,6 +83,7 @@ func exposed(t *testing.T, counts *Metrics) *prometheus.Registry {
 		func() int { return 4 },
 		func() int { return 5 },
 		func(resource schema.GroupVersionResource) string { return resource.GroupResource().String() },
+		tokenFile(t, `{"exp": 1790000000}`),
 	}
 	kit.Must(t, registry.Register(gauges))
 	return registry
@@ -99,6 +131,9 @@ func TestMetrics(t *testing.T) {
 	const want = `# HELP krake_agent_acting 1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does, or one for each shard.
 # TYPE krake_agent_acting gauge
 krake_agent_acting{cluster="local"} 1
+# HELP krake_agent_hub_token_expiry_timestamp_seconds When the token for the hub expires, in seconds since 1970; none if the hub is the same cluster.
+# TYPE krake_agent_hub_token_expiry_timestamp_seconds gauge
+krake_agent_hub_token_expiry_timestamp_seconds 1.79e+09
 # HELP krake_agent_shards Among how many replicas the Applications of the cluster are divided (--shards): so many must act.
 # TYPE krake_agent_shards gauge
 krake_agent_shards{cluster="local"} 3
@@ -169,7 +204,7 @@ func TestMetricsLint(t *testing.T) {
 	counts.countOutcome(status.Outcome{Action: status.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
 	kit.Must(t, err)
-	if len(families) != 10 {
+	if len(families) != 11 {
 		t.Errorf("%d metrics", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
