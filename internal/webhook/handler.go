@@ -33,8 +33,8 @@ type handler struct {
 	kinds      *discovery.Guesser
 	authority  *authority
 	trial      *trial // nil: it is turned off
-	// computing bounds the requests that are computed at once: to read a text of 256 KiB can
-	// take 50 MiB, and more requests than processors gain nothing.
+	// computing bounds the requests that are computed at once: a text of 256 KiB can take 60 MiB,
+	// and more requests than processors gain nothing.
 	computing *semaphore.Weighted
 	now       func() time.Time
 	logger    logr.Logger
@@ -127,7 +127,7 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	prepared := mutate.PrepareForUpdate(after, stored)
 	prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
 	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
-	return prepared, after, nil
+	return prepared, after, ctx.Err()
 }
 
 // place finds where the objects are, and refuses those that the Application may not reach.

@@ -19,7 +19,7 @@ import (
 // Decode checks the YAML tree before it is expanded. It refuses anchors, aliases and merge keys,
 // because a text of 400 KB can expand to gigabytes, and nesting below [MaxDepth]. Duplicate keys are
 // errors, and so are integers beyond an int64, which would lose digits. Scalars are read as kubectl
-// reads them (YAML 1.1). Decode stops at [MaxBytes] and at [MaxResources].
+// reads them (YAML 1.1). Decode stops at [MaxBytes], at [MaxResources] and at [MaxValues].
 //
 // Errors contain lines and keys, never values: the text may be that of a Secret.
 func Decode(text []byte) ([]any, error) {
@@ -29,7 +29,7 @@ func Decode(text []byte) ([]any, error) {
 	var resources []any
 	// A line that fills the buffer exactly, and ends the text, is lost to the reader.
 	reader := utilyaml.NewYAMLReader(bufio.NewReaderSize(bytes.NewReader(text), len(text)+1))
-	documents := 0 // with anything in them
+	documents, values := 0, 0 // documents with anything in them
 	for n := 1; ; n++ {
 		document, err := next(reader, text)
 		if errors.Is(err, io.EOF) {
@@ -44,6 +44,12 @@ func Decode(text []byte) ([]any, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		for _, resource := range decoded {
+			values += CountValues(resource)
+		}
+		if values > MaxValues {
+			return nil, fmt.Errorf("document %d: %w", n, errValues)
 		}
 		resources = append(resources, decoded...)
 		if documents++; max(documents, len(resources)) > MaxResources {
@@ -140,6 +146,9 @@ func decodeJSON(document []byte) (any, error) {
 	}
 	if TooDeep(value) {
 		return nil, fmt.Errorf("nested deeper than %d: write it flatter", MaxDepth)
+	}
+	if CountValues(value) > MaxValues {
+		return nil, errValues
 	}
 	return value, nil
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,10 +15,32 @@ const (
 	MaxBytes = 256 << 10
 	// MaxResources is its maximum number of resources.
 	MaxResources = 100
+	// MaxValues is its maximum number of texts, numbers, objects and lists. An empty list has two bytes
+	// of text, and hundreds of bytes in memory and in the documents that are computed of it.
+	MaxValues = 40_000
 	// MaxDepth is the maximum nesting of objects and lists. All recursive functions of this project
 	// rely on it.
 	MaxDepth = 64
 )
+
+// CountValues returns the number of texts, numbers, objects and lists in a value, including itself.
+func CountValues(value any) int {
+	count := 1
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			count += CountValues(field)
+		}
+	case []any:
+		for _, item := range value {
+			count += CountValues(item)
+		}
+	}
+	return count
+}
+
+// errValues is the error of a text with more than MaxValues.
+var errValues = fmt.Errorf("more than %d values, which are texts, numbers, objects and lists: split the text", MaxValues)
 
 // TooDeep reports whether objects and lists are nested deeper than MaxDepth.
 func TooDeep(value any) bool { return deeperThan(MaxDepth, value) }

@@ -22,6 +22,9 @@ func decodeYAML(document []byte) (any, error) {
 	if err := check(tree, 0); err != nil {
 		return nil, err
 	}
+	if nodesOf(tree)-pairsOf(tree) > MaxValues+1 { // without the keys, and with the document itself
+		return nil, errValues
+	}
 	if value, ok := decodePlain(document, tree); ok {
 		return value, nil
 	}
@@ -169,6 +172,15 @@ func lineOf(problem string, node *yamltree.Node) int {
 		}
 	}
 	return 0
+}
+
+// nodesOf counts the nodes of a tree, including its own.
+func nodesOf(node *yamltree.Node) int {
+	nodes := 1
+	for _, child := range node.Content {
+		nodes += nodesOf(child)
+	}
+	return nodes
 }
 
 // pairsOf and fieldsOf count keys. YAML has keys that are not strings. If two of them become the

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // additions are the elements that the hooks add to the Pods of a workload, and to each container.
@@ -72,6 +73,34 @@ func (a additions) visit(w workload, spec map[string]any, do func(fields map[str
 			}
 		}
 	}
+}
+
+// checkRoom refuses additions that would make a manifest of too many values. It only counts: a
+// container of two bytes gets additions that take kilobytes in each document.
+func (a additions) checkRoom(workloads []workload, resources []map[string]any) *field.Error {
+	containers, values := 0, manifest.CountValues(valuesOf(resources))
+	for _, w := range workloads {
+		containers += w.containers()
+		values += valuesIn(a.pod) + w.containers()*valuesIn(a.container)
+	}
+	if values <= manifest.MaxValues {
+		return nil
+	}
+	return forbidden(annotationPath(application.HooksAnnotation), fmt.Sprintf(
+		"the hooks add to %d containers, and the manifest would have %d values, which are texts, numbers, objects and lists; the maximum is %d: "+
+			"split the Application, or remove hooks", containers, values, manifest.MaxValues))
+}
+
+// valuesIn returns the number of values in additions, with their lists.
+func valuesIn(added []addition) int {
+	values := 0
+	for _, one := range added {
+		values++
+		for _, p := range one.pieces {
+			values += manifest.CountValues(p.fields)
+		}
+	}
+	return values
 }
 
 // addTo returns the workload's resource with the additions.

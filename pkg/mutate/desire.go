@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -70,6 +71,11 @@ func read(spec application.Spec) draft {
 		d.refusals = append(d.refusals, invalid(schemasPath, err.Error()))
 	}
 	if len(d.refusals) > 0 {
+		return d
+	}
+	if values := manifest.CountValues(resources); values > manifest.MaxValues { // of a translation: its parts may repeat
+		d.refusals = field.ErrorList{invalid("data."+key, fmt.Sprintf(
+			"the resources have %d values, which are texts, numbers, objects and lists; the maximum is %d: split the Application", values, manifest.MaxValues))}
 		return d
 	}
 	d.Manifest = objectsOf(resources)

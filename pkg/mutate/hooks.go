@@ -39,6 +39,9 @@ func inject(hooks application.Hooks, resources, custom []map[string]any) (inject
 		return injection{resources: resources, custom: custom}, nil
 	}
 	added, workloads := additionsOf(hooks), workloadsOf(hooks, resources)
+	if refusal := added.checkRoom(workloads, resources); refusal != nil {
+		return injection{}, field.ErrorList{refusal}
+	}
 	result := injection{resources: slices.Clone(resources), custom: withDefaults(resources, custom)}
 	refusals := slices.Concat(checkHookNames(hooks), checkHookSecrets(hooks, resources))
 	schemas := schemasOf(resources, result.custom)

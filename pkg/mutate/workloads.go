@@ -41,16 +41,25 @@ func (w workload) spec() map[string]any { return below(w.resource, w.path...) }
 // isReadable reports whether there is a container, and each field with additions is a list. The API
 // server refuses any other workload, which stays unchanged.
 func (w workload) isReadable() bool {
-	spec, containers := w.spec(), 0
+	spec := w.spec()
 	for _, name := range w.lists {
 		items, ok := listOf(spec[name])
 		if !ok || slices.ContainsFunc(items, func(item any) bool { return !isReadable(item) }) {
 			return false
 		}
-		containers += len(items)
 	}
 	_, ok := listOf(spec["volumes"])
-	return ok && containers > 0
+	return ok && w.containers() > 0
+}
+
+// containers returns the number of containers with additions.
+func (w workload) containers() int {
+	containers := 0
+	for _, name := range w.lists {
+		items, _ := listOf(w.spec()[name])
+		containers += len(items)
+	}
+	return containers
 }
 
 func isReadable(container any) bool {

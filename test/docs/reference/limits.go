@@ -25,6 +25,7 @@ func ofApplications() []group {
 		{"Of an Application", []limit{
 			{"pkg/manifest", "MaxBytes", true, "manifest and observer schema, or the template, together"},
 			{"pkg/manifest", "MaxResources", false, "resources"},
+			{"pkg/manifest", "MaxValues", false, "texts, numbers, objects and lists in a manifest, with the additions of hooks, and in an observer schema"},
 			{"pkg/manifest", "MaxDepth", false, "objects and lists within each other"},
 			{"pkg/mutate", "maxLength", false, "the longest list that an observer schema can require"},
 			{"pkg/mutate", "maxDataBytes", true, "the whole `data`, as the API server has it"},
