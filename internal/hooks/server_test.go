@@ -174,7 +174,7 @@ func TestAnswersDoNotTellWhichApplicationsExist(t *testing.T) {
 			first = got
 			check.Equal(t, test.why, http.StatusUnauthorized, got.code)
 		}
-		check.Equal(t, test.why+": the answer", first, got)
+		check.Equal(t, test.why+": the answer", fmt.Sprint(first), fmt.Sprint(got))
 		check.Equal(t, test.why+": Applications read", test.reads, w.apps.reads()-before)
 	}
 	w.apps.fails = ErrAnotherActs
