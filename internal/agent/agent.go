@@ -49,6 +49,7 @@ type replica struct {
 	who         *right.TargetIdentity // the target
 	manager     manager.Manager
 	known       *hub.Known
+	keys        *hub.Keys
 	events      *telemetry.Recorders
 	changes     *changes
 	tenure      *right.Tenure
@@ -67,6 +68,9 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 		return nil, err
 	}
 	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
+		return nil, err
+	}
+	if a.keys, err = hub.WatchKeys(a.ctx, a.manager.GetCache(), a.rereadAll, configs.Logger.WithName("keys")); err != nil {
 		return nil, err
 	}
 	if err = a.manager.Add(&everywhere{a.known.AwaitSync}); err != nil {
@@ -89,6 +93,9 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	a.changes.refusal = a.tenure.Refusal
 	return a, addChecks(a.manager, a.known, a.tenure.Refusal)
 }
+
+// rereadAll requests a pass for each Application, because other signatures are valid now.
+func (a *replica) rereadAll() { a.notifications.notifyAll(a.known.Names()) }
 
 // reach makes the connections to hub and target.
 func (a *replica) reach() error {

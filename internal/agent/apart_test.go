@@ -1,16 +1,19 @@
 package agent
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -37,7 +40,8 @@ func TestHubAndTargetApart(t *testing.T) {
 		kit.Must(t, agent.connect())
 		defer start(t, agent)()
 	}
-	createApplication(t, clients, atHub, name, `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
+	signer := newSigner(t, clients)
+	createApplication(t, clients, signer, atHub, name, `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
 	kit.EventuallyNil(t, func() error {
 		settings, err := clients.CoreV1().ConfigMaps(atTarget).Get(t.Context(), "settings", metav1.GetOptions{})
 		if err == nil && settings.Data["a"] != "1" {
@@ -86,9 +90,25 @@ func TestNamespacesOfOneClusterAreNotMapped(t *testing.T) {
 	}
 }
 
-func createApplication(t *testing.T, clients kubernetes.Interface, namespace, cluster, manifest string) {
+// newSigner returns a signer whose public key the agents read.
+func newSigner(t *testing.T, clients kubernetes.Interface) signature.Signer {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	kit.Must(t, err)
+	signer := signature.NewSigner(key)
+	name, text, err := signer.Public()
+	kit.Must(t, err)
+	_, err = clients.CoreV1().Secrets(application.AgentsNamespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: signature.PublicSecret}, Data: map[string][]byte{name: text},
+	}, metav1.CreateOptions{})
+	kit.Must(t, err)
+	return signer
+}
+
+func createApplication(t *testing.T, clients kubernetes.Interface, signer signature.Signer, namespace, cluster, manifest string) {
 	t.Helper()
 	cm := kit.Application(namespace, cluster, manifest, kit.On(cluster))
+	signer.Sign(cm)
 	cm.Labels = map[string]string{application.HolderLabel(cluster): "true"} // as the webhook does
 	_, err := clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 	kit.Must(t, err)

@@ -43,7 +43,7 @@ func (a *replica) connect() error {
 	if err != nil {
 		return err
 	}
-	store := hub.NewStore(telemetry.CountWrites(a.manager.GetClient(), a.counts.CountRequest), name, a.options.Cluster, a.tenure.Hub)
+	store := hub.NewStore(telemetry.CountWrites(a.manager.GetClient(), a.counts.CountRequest), name, a.options.Cluster, a.keys.Current, a.tenure.Hub)
 	applications, err := a.newHubResync(store)
 	if err != nil {
 		return err

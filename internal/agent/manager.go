@@ -21,8 +21,8 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
 )
 
-// newManager makes a manager on the hub. Its cache has the Applications of this cluster,
-// and no other ConfigMap. It elects no leader: the Leases decide which
+// newManager makes a manager on the hub. Its cache has the Applications of this cluster, and the public
+// keys of the webhook. It elects no leader: the Leases decide which
 // replica acts.
 func newManager(ctx context.Context, options Options, hubConfig, targetConfig *rest.Config, logger logr.Logger) (manager.Manager, error) {
 	selector, err := hub.SelectorOf(options.Cluster)
@@ -35,7 +35,7 @@ func newManager(ctx context.Context, options Options, hubConfig, targetConfig *r
 	}
 	return ctrl.NewManager(hubConfig, manager.Options{
 		Logger:         logger,
-		MapperProvider: knowConfigMaps,
+		MapperProvider: knowKinds,
 		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			inner, err := cache.New(config, options)
 			return endingCache{inner, ctx}, err
@@ -43,6 +43,7 @@ func newManager(ctx context.Context, options Options, hubConfig, targetConfig *r
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: cache.TransformStripManagedFields()},
+				&corev1.Secret{}:    hub.CacheKeys(),
 			},
 			// A read of anything else is an error, and begins no watch.
 			ReaderFailOnMissingInformer: true,
@@ -66,10 +67,11 @@ func metricsServer(options Options, target *rest.Config) (metricsserver.Options,
 	return metrics, nil
 }
 
-// knowConfigMaps maps the one kind that the agent needs of the hub, without a request.
-func knowConfigMaps(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+// knowKinds maps the kinds that the agent needs of the hub, without a request.
+func knowKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-	for _, kind := range []string{"ConfigMap", "ConfigMapList"} { // a cache of several namespaces asks for the scope of the list
+	// A cache of several namespaces asks for the scope of the list.
+	for _, kind := range []string{"ConfigMap", "ConfigMapList", "Secret", "SecretList"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	return mapper, nil

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -35,7 +37,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	cm.UID = "1"
 	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
 	client := telemetry.CountWrites(fake.NewClientBuilder().WithObjects(cm).Build(), count)
-	store := hub.NewStore(client, "ourselves", "local", func() error { return nil })
+	keys := func(context.Context) (signature.Keys, string, error) { return nil, "", nil }
+	store := hub.NewStore(client, "ourselves", "local", keys, func() error { return nil })
 	app, err := store.Get(t.Context(), appName)
 	kit.Must(t, err)
 	app.Status.State = application.StateRunning

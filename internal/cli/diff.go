@@ -149,7 +149,7 @@ func (d *differ) admit(ctx context.Context, draft draft, stored *corev1.ConfigMa
 	if stored == nil {
 		prepared = mutate.PrepareForCreate(draft.cm)
 	} else {
-		prepared = mutate.PrepareForUpdate(draft.cm, stored)
+		prepared = mutate.PrepareForUpdate(draft.cm, stored, application.IsAdmitted(stored))
 	}
 	if err := draft.tell(d.ErrOut, prepared); err != nil {
 		return err

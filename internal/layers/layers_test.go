@@ -22,7 +22,7 @@ var layers = []string{
 	"pkg/manifest pkg/resync manifests",
 	"pkg/schema",
 	"pkg/apitypes pkg/application pkg/blame pkg/health pkg/tosca pkg/habitat",
-	"pkg/mutate pkg/pacing pkg/apierror",
+	"pkg/mutate pkg/pacing pkg/apierror pkg/signature",
 	"pkg/observer pkg/apply pkg/status pkg/plan internal/compose internal/ignored",
 	"pkg/forecast internal/lens internal/options internal/supported internal/reach internal/certificates internal/right internal/discovery internal/fetch internal/hooks internal/habitat internal/webhook/limit",
 	"pkg/reconcile internal/ui",

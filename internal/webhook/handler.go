@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
@@ -33,6 +34,7 @@ type handler struct {
 	kinds      *discovery.Guesser
 	authority  *authority
 	trial      *trial // nil: it is turned off
+	signing    *signing
 	// computing bounds the requests that are computed at once: a text of 256 KiB can take 60 MiB,
 	// and more requests than processors gain nothing.
 	computing *semaphore.Weighted
@@ -108,6 +110,11 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		// The user may act as the writer, and so may learn what it may do, and what it is refused.
 		prepared.Warnings = append(prepared.Warnings, h.foretell(ctx, ahead, objects, &prepared)...)
 	}
+	if prepared.Signable && !ptr.Deref(request.DryRun, false) { // nothing is stored that would need a signature
+		if err := h.signing.sign(after); err != nil {
+			return unanswerable(err)
+		}
+	}
 	after.Namespace = cm.Namespace
 	return difference(cm, after).WithWarnings(told(prepared.Warnings)...)
 }
@@ -124,7 +131,11 @@ func (h *handler) prepare(ctx context.Context, request admission.Request, cm, st
 	defer func() { durations.WithLabelValues("compute").Observe(h.now().Sub(started).Seconds()) }()
 	after := cm.DeepCopy()
 	after.Namespace = request.Namespace // the object need not say it
-	prepared := mutate.PrepareForUpdate(after, stored)
+	admitted, err := h.signing.admitted(stored)
+	if err != nil {
+		return mutate.Prepared{}, nil, err
+	}
+	prepared := mutate.PrepareForUpdate(after, stored, admitted)
 	prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
 	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
 	return prepared, after, ctx.Err()

@@ -59,6 +59,7 @@ func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)
 	return &handler{
 		kinds:     discovery.NewGuesser(mapper, clock.RealClock{}),
 		authority: newAuthority(reviewer.SubjectAccessReviews(), clock.RealClock{}),
+		signing:   newTestSigning(),
 		computing: semaphore.NewWeighted(computingAtOnce),
 		now:       time.Now,
 		logger:    logr.Discard(),
@@ -187,7 +188,7 @@ kind: ConfigMap
 metadata: {name: app, annotations: {krake.dev/application: v1}}
 data: {spec.manifest: '` + manifestOne + `'}
 `,
-			operations: []string{"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", "add /metadata/labels"},
+			operations: []string{"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", addSignature, "add /metadata/labels"},
 			want: `
 apiVersion: v1
 kind: ConfigMap
@@ -204,7 +205,7 @@ data: {spec.manifest: '` + manifestOne + `', other: mine}
 future: [{a: 1}]
 `,
 			operations: []string{
-				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema",
+				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", addSignature,
 				"add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
 			},
 			want: `
@@ -237,7 +238,7 @@ data: {spec.manifest: '` + manifestOne + `', status: '{"state":"RUNNING"}', inve
 binaryData: {status.learned: AAAA}
 `,
 			operations: []string{
-				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema",
+				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", addSignature,
 				"add /metadata/finalizers", "add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
 				"remove /binaryData", "remove /data/inventory.local", "remove /data/status",
 				"remove /metadata/labels/krake.dev~1state",
@@ -264,7 +265,7 @@ data: {spec.manifest: '` + manifestOne + `'}
 			stored: published,
 			operations: []string{
 				"add /data/inventory.local", "add /data/status", "add /data/status.last_applied_manifest",
-				"add /data/status.last_observed_manifest", "add /data/status.mangled_observer_schema",
+				"add /data/status.last_observed_manifest", "add /data/status.mangled_observer_schema", addSignature,
 				"add /metadata/finalizers", "add /metadata/labels",
 			},
 			want: published,
@@ -272,7 +273,7 @@ data: {spec.manifest: '` + manifestOne + `'}
 		{
 			name:   "an update of the spec: what it says is desired, what was observed stays",
 			object: strings.Replace(published, manifestOne, manifestTwo, 1), stored: published,
-			operations: []string{"replace /data/status.last_applied_manifest"},
+			operations: []string{"replace /data/status.last_applied_manifest", "replace /metadata/annotations/krake.dev~1signature"},
 			want:       strings.Replace(strings.Replace(published, manifestOne, manifestTwo, 1), appliedOne, appliedTwo, 1),
 		},
 		{
@@ -285,10 +286,13 @@ data: {spec.manifest: '` + manifestOne + `'}
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			object, stored := raw(t, c.object), raw(t, c.stored)
+			object, stored, want := raw(t, c.object), signed(t, raw(t, c.stored)), signed(t, raw(t, cmp.Or(c.want, c.object)))
+			if strings.Contains(c.object, "holder.") {
+				object = withSignatureOf(t, object, stored) // as it was read
+			}
 			response := review(t, object, stored)
 			after := patched(t, object, response)
-			check.Equal(t, "object", decoded(t, raw(t, cmp.Or(c.want, c.object))), decoded(t, after))
+			check.Equal(t, "object", decoded(t, want), decoded(t, after))
 			check.Equal(t, "operations", c.operations, operations(t, response.Patch))
 			// Admission may call twice: the second call adds nothing.
 			if again := review(t, after, stored); len(again.Patch) > 0 || !again.Allowed {
@@ -296,6 +300,37 @@ data: {spec.manifest: '` + manifestOne + `'}
 			}
 		})
 	}
+}
+
+const addSignature = "add /metadata/annotations/krake.dev~1signature"
+
+// signed returns the ConfigMap as the test's webhook has signed it, nil for nil.
+func signed(t *testing.T, object []byte) []byte {
+	t.Helper()
+	if object == nil {
+		return nil
+	}
+	var cm corev1.ConfigMap
+	check.Must(t, json.Unmarshal(object, &cm))
+	cm.Namespace = "demo"
+	check.Must(t, newTestSigning().sign(&cm))
+	return annotated(t, object, cm.Annotations)
+}
+
+func withSignatureOf(t *testing.T, object, stored []byte) []byte {
+	t.Helper()
+	var cm corev1.ConfigMap
+	check.Must(t, json.Unmarshal(stored, &cm))
+	return annotated(t, object, cm.Annotations)
+}
+
+func annotated(t *testing.T, object []byte, annotations map[string]string) []byte {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	check.Must(t, err)
+	object, err = jsonpatch.MergePatch(object, patch)
+	check.Must(t, err)
+	return object
 }
 
 func decoded(t *testing.T, text []byte) any {
@@ -410,7 +445,7 @@ func TestTheHolderIsTheUserOfTheRequest(t *testing.T) {
 	suspended := strings.Replace(published, "{krake.dev/application: v1}", "{krake.dev/application: v1, krake.dev/mode: suspend, krake.dev/held-by: mallory}", 1)
 	request := &admissionv1.AdmissionRequest{
 		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
-		Object: runtime.RawExtension{Raw: raw(t, suspended)}, OldObject: runtime.RawExtension{Raw: raw(t, published)},
+		Object: runtime.RawExtension{Raw: signed(t, raw(t, suspended))}, OldObject: runtime.RawExtension{Raw: signed(t, raw(t, published))},
 		UserInfo: authenticationv1.UserInfo{Username: "anna"},
 	}
 	response := post(t, bodyOf(t, request))

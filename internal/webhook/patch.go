@@ -16,10 +16,10 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, its holder, finalizers and data, which no patch says: this is a bug of the webhook")
+var errUnpatchable = errors.New("the ConfigMap was changed beyond its labels, its holder, signature, finalizers and data, which no patch says: this is a bug of the webhook")
 
 // difference answers with the JSON patch between two ConfigMaps. It compares the labels,
-// finalizers, data and the holder that the webhook writes, with one operation for each key that
+// finalizers, data, the holder and the signature that the webhook writes, with one operation for each key that
 // differs. Comparing the encoded ConfigMaps would take a tenth of the webhook's time.
 func difference(before, after *corev1.ConfigMap) admission.Response {
 	if !equality.Semantic.DeepEqual(withoutOurs(before), withoutOurs(after)) {
@@ -42,6 +42,7 @@ func withoutOurs(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	others.Labels, others.Finalizers, others.Data, others.BinaryData = nil, nil, nil, nil
 	others.Annotations = maps.Clone(cm.Annotations)
 	delete(others.Annotations, application.HeldByAnnotation)
+	delete(others.Annotations, application.SignatureAnnotation)
 	return &others
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -74,7 +75,12 @@ func serve(mgr manager.Manager, options Options) error {
 		Port:    options.Port,
 		TLSOpts: []func(*tls.Config){limit.NewHandshakes().Serve(keeper.GetCertificate)},
 	})
-	answering, err := newHandler(mgr, options)
+	secrets, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	keys := &signing{secrets: secrets, namespace: options.Certificates.Namespace, logger: mgr.GetLogger().WithName("signing")}
+	answering, err := newHandler(mgr, options, keys)
 	if err != nil {
 		return err
 	}
@@ -90,13 +96,15 @@ func serve(mgr manager.Manager, options Options) error {
 	})
 	return errors.Join(
 		mgr.Add(start),
+		mgr.Add(keys),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("serving", hooks.StartedChecker()),
 		mgr.AddReadyzCheck("certificate", keeper.Ready),
+		mgr.AddReadyzCheck("signing-key", keys.Ready),
 	)
 }
 
-func newHandler(mgr manager.Manager, options Options) (*handler, error) {
+func newHandler(mgr manager.Manager, options Options, keys *signing) (*handler, error) {
 	reviews, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -112,6 +120,7 @@ func newHandler(mgr manager.Manager, options Options) (*handler, error) {
 		kinds:      discovery.NewGuesser(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority:  newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
 		trial:      trial,
+		signing:    keys,
 		computing:  semaphore.NewWeighted(computingAtOnce),
 		now:        time.Now,
 		logger:     mgr.GetLogger(),

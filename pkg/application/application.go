@@ -24,8 +24,10 @@ type Application struct {
 	// ServiceAccount is the identity to act as on the target, empty for the agent's own.
 	ServiceAccount string
 	Deleted        bool
-	Wishes         Wishes
-	Spec           Spec
+	// NotAdmitted is why the Application must not be carried out, nil if its signature is valid.
+	NotAdmitted error
+	Wishes      Wishes
+	Spec        Spec
 	// Annotations are those of the ConfigMap, which never change.
 	Annotations map[string]string
 

@@ -39,8 +39,12 @@ const (
 	GuardAnnotation              = Prefix + "guard"
 )
 
-// HeldByAnnotation is the user who set mode or hold of an Application. Only the webhook writes it.
-const HeldByAnnotation = Prefix + "held-by"
+// The annotations that only the webhook writes: the user who set mode or hold of an Application, and
+// the signature by which agents know that the Application was admitted.
+const (
+	HeldByAnnotation    = Prefix + "held-by"
+	SignatureAnnotation = Prefix + "signature"
+)
 
 const (
 	// Format is the only format version.

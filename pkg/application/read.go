@@ -18,11 +18,15 @@ import (
 // deletes nothing.
 var ErrFormat = errors.New("unknown format version")
 
+// errUnverified is the error of an Application whose reader has not verified its signature.
+var errUnverified = errors.New("its signature was not verified")
+
 // Read is [ReadFor] the target cluster.
 func Read(cm *corev1.ConfigMap) (*Application, error) { return ReadFor(cm, ClusterOf(cm)) }
 
 // ReadFor reads the Application from its ConfigMap for the agent of a cluster that holds objects of
-// it, or did so. The error is ErrFormat; a document that does not parse is in Damaged.
+// it, or did so. The error is ErrFormat; a document that does not parse is in Damaged. The caller
+// verifies the signature.
 func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
@@ -38,6 +42,7 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		OtherHolders:   othersOf(cm, holder),
 		ServiceAccount: cm.Annotations[ServiceAccountAnnotation],
 		Deleted:        !cm.DeletionTimestamp.IsZero(),
+		NotAdmitted:    errUnverified,
 		Spec:           SpecOf(cm),
 		Annotations:    cm.Annotations,
 		Finalized:      slices.Contains(cm.Finalizers, Finalizer(holder)),

@@ -234,7 +234,7 @@ func prepare(cm, stored *corev1.ConfigMap) mutate.Prepared {
 	if stored == nil {
 		return mutate.PrepareForCreate(cm)
 	}
-	return mutate.PrepareForUpdate(cm, stored)
+	return mutate.PrepareForUpdate(cm, stored, true)
 }
 
 // objects locates identities as an API server with a few kinds does. Like the webhook, it

@@ -102,7 +102,7 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	var refusals field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(cm.Annotations)) {
 		former, had := stored.Annotations[name]
-		isKnown := name == application.HeldByAnnotation || slices.Contains(application.UserAnnotations(), name)
+		isKnown := name == application.HeldByAnnotation || name == application.SignatureAnnotation || slices.Contains(application.UserAnnotations(), name)
 		if !manifest.IsReserved(name) || isKnown || had && former == cm.Annotations[name] {
 			continue
 		}

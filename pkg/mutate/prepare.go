@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -18,6 +20,9 @@ type Prepared struct {
 	// then. Warnings are for the user in any case.
 	Refusals field.ErrorList
 	Warnings []string
+	// Signable reports that the webhook may sign the Application once it is confined and authorized: it was
+	// admitted before with the same intent, or all of it was checked.
+	Signable bool
 	// Checked reports that the spec was checked, and has to be confined and authorized. Wanted are
 	// the identities of its resources in their order, empty for a resource without one. Former are
 	// those of the stored spec.
@@ -43,8 +48,9 @@ func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least one version is an
 // Application. The status is the stored one. The documents are computed again only after a change
-// of the spec, or of another part that requires rights of the user.
-func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
+// of the spec, or of another part that requires rights of the user. admitted reports that the stored
+// version was admitted, as its signature proves.
+func PrepareForUpdate(cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	if !application.IsApplication(stored) {
 		return PrepareForCreate(cm)
 	}
@@ -52,7 +58,7 @@ func PrepareForUpdate(cm, stored *corev1.ConfigMap) Prepared {
 		return Prepared{Refusals: field.ErrorList{forbidden(annotationPath(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
-	return withStatusOf(stored, cm, func() Prepared { return prepareChange(cm, stored) })
+	return withStatusOf(stored, cm, func() Prepared { return prepareChange(cm, stored, admitted) })
 }
 
 // withStatusOf prepares a request with the stored status instead of its own, and warns of the
@@ -71,15 +77,15 @@ func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepare
 }
 
 // prepareChange prepares an update of an Application that stays one, with the stored status.
-func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
+func prepareChange(cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	// The request may contain a deletion that the API server does not store.
 	deleting := !stored.DeletionTimestamp.IsZero()
 	left := giveUp(cm, deleting)
 	if deleting {
 		return Prepared{Warnings: left}
 	}
-	if unchanged(cm, stored) {
-		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0)), Warnings: left}
+	if unchanged(cm, stored, admitted) {
+		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0)), Warnings: left, Signable: admitted}
 	}
 	learned, err := application.LearnedOf(stored, application.ClusterOf(cm))
 	if err != nil {
@@ -88,6 +94,24 @@ func prepareChange(cm, stored *corev1.ConfigMap) Prepared {
 	prepared := publish(cm, stored, learned)
 	prepared.Warnings = append(left, prepared.Warnings...)
 	return prepared
+}
+
+// unchanged reports whether an agent would carry out the same. No rights are then reviewed, and a
+// new version of this program rewrites nothing. Any edit of an Application that was never admitted
+// is a change. Only a change of links between objects is none, because the garbage collector makes
+// those.
+func unchanged(cm, stored *corev1.ConfigMap, admitted bool) bool {
+	if !admitted {
+		return onlyLinksChanged(cm, stored)
+	}
+	return maps.Equal(application.Intent(cm), application.Intent(stored)) && !ptr.Deref(cm.Immutable, false)
+}
+
+func onlyLinksChanged(cm, stored *corev1.ConfigMap) bool {
+	linked := equality.Semantic.DeepEqual(cm.OwnerReferences, stored.OwnerReferences) && slices.Equal(cm.Finalizers, stored.Finalizers)
+	return !linked &&
+		maps.Equal(cm.Data, stored.Data) && maps.EqualFunc(cm.BinaryData, stored.BinaryData, slices.Equal) &&
+		maps.Equal(cm.Labels, stored.Labels) && maps.Equal(cm.Annotations, stored.Annotations)
 }
 
 // giveUp drops what protects the Application for clusters that the user gives up. It warns of the
@@ -132,7 +156,7 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 		refusals = append(refusals, invalid("data", err.Error()))
 	}
 	held, _ := application.HeldBy(stored) // the agent reports an unreadable inventory
-	prepared := Prepared{Refusals: refusals, Warnings: unused(spec), Checked: true, Former: former, Held: held, Spec: spec}
+	prepared := Prepared{Refusals: refusals, Warnings: unused(spec), Checked: true, Signable: true, Former: former, Held: held, Spec: spec}
 	if source, isURL, refusal := SourceOf(spec); isURL {
 		prepared.URL = source.URL
 		prepared.publishUnfetched(cm, stored, refusal)

@@ -68,7 +68,7 @@ func prepareCreate(t *testing.T, cm *corev1.ConfigMap) {
 func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	before := stored.DeepCopy()
-	check.Must(t, mutate.PrepareForUpdate(cm, stored).Refusals.ToAggregate())
+	check.Must(t, mutate.PrepareForUpdate(cm, stored, application.IsAdmitted(stored)).Refusals.ToAggregate())
 	check.Equal(t, "the stored object", before, stored)
 }
 
@@ -245,7 +245,7 @@ func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
 	cm.DeletionTimestamp = new(metav1.Now())
 	cm.Data["spec.manifest"], cm.Data["status.last_applied_manifest"] = "a: &x 1", "forged"
 	cm.Annotations["krake.dev/force-delete"] = "true"
-	check.Equal(t, "refusals", 1, len(mutate.PrepareForUpdate(cm, was).Refusals))
+	check.Equal(t, "refusals", 1, len(mutate.PrepareForUpdate(cm, was, true).Refusals))
 	cm.Data["spec.manifest"] = was.Data["spec.manifest"]
 	prepareUpdate(t, cm, was)
 	check.Equal(t, "data", was.Data, cm.Data)
@@ -260,7 +260,7 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.OwnerReferences = cm.OwnerReferences[:1]
 	want := cm.DeepCopy()
-	if prepared := mutate.PrepareForUpdate(cm, was); prepared.Checked {
+	if prepared := mutate.PrepareForUpdate(cm, was, true); prepared.Checked {
 		t.Error("rights are asked for")
 	}
 	check.Equal(t, "ConfigMap", want, cm)
@@ -296,7 +296,7 @@ func TestUpdateAsksForRights(t *testing.T) {
 			was := stored(t)
 			cm := was.DeepCopy()
 			test.change(cm)
-			prepared := mutate.PrepareForUpdate(cm, was)
+			prepared := mutate.PrepareForUpdate(cm, was, true)
 			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 			check.Equal(t, "asked", test.want, prepared.Checked)
 			if test.want {
@@ -320,7 +320,7 @@ func TestUpdateBackToTheDefaults(t *testing.T) {
 		cm := was.DeepCopy()
 		delete(cm.Annotations, annotation)
 		want := cm.DeepCopy()
-		prepared := mutate.PrepareForUpdate(cm, was)
+		prepared := mutate.PrepareForUpdate(cm, was, true)
 		check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 		check.Equal(t, "asked without "+annotation, asked, prepared.Checked)
 		check.Equal(t, "ConfigMap", want, cm)
@@ -376,13 +376,13 @@ func TestStatusThatIsIgnored(t *testing.T) {
 	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(cm).Warnings)) // the warning of the schema
 
 	was := stored(t)
-	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was).Warnings))
-	check.Equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(submitted(), was).Warnings))
+	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(was.DeepCopy(), was, true).Warnings))
+	check.Equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(submitted(), was, true).Warnings))
 	labelled := was.DeepCopy()
 	labelled.Labels["krake.dev/state"] = "FAILED"
 	check.Equal(t, "warnings of a label", []string{
 		"metadata.labels[krake.dev/state]: only webhook and agents write it, so the request does not change it",
-	}, mutate.PrepareForUpdate(labelled, was).Warnings)
+	}, mutate.PrepareForUpdate(labelled, was, true).Warnings)
 }
 
 // On its own cluster, an Application cannot have a ConfigMap of its own name.

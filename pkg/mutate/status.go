@@ -56,11 +56,12 @@ func ignored(brought map[string]string, cm *corev1.ConfigMap) []string {
 	return []string{strings.Join(places, ", ") + ": only webhook and agents write it, so the request does not change it"}
 }
 
-// takeStatus replaces the status in a request by the stored status.
+// takeStatus replaces the status in a request by the stored status, and the signature by the stored one.
 func takeStatus(cm, stored *corev1.ConfigMap) {
 	cm.Data = replaced(cm.Data, stored.Data, application.IsStatusKey)
 	cm.BinaryData = replaced(cm.BinaryData, stored.BinaryData, application.IsStatusKey)
 	cm.Labels = replaced(cm.Labels, stored.Labels, application.IsStatusLabel)
+	cm.Annotations = replaced(cm.Annotations, stored.Annotations, func(name string) bool { return name == application.SignatureAnnotation })
 	cm.Finalizers = slices.DeleteFunc(cm.Finalizers, application.IsOurFinalizer)
 	for _, finalizer := range stored.Finalizers {
 		if application.IsOurFinalizer(finalizer) {

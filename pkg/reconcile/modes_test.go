@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -180,4 +181,38 @@ func TestDeletionInEveryMode(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What the webhook has not admitted is not carried out: no object is created, repaired or deleted. The status says so,
+// once. A deletion goes on, because it needs only the inventory.
+func TestUnsigned(t *testing.T) {
+	w := running(t, oneObject, "")
+	drift(t, w)
+	w.respec(twoObjects, "")
+	w.unsigned = true
+	w.mustReconcile(t)
+	w.forget()
+	w.checkPass(t)
+	check.Equal(t, "writes", []string(nil), w.writes())
+	w.checkReason(t, application.ReconciledCondition, "NotAdmitted")
+	w.checkReason(t, application.StalledCondition, "NotAdmitted")
+	w.checkState(t, application.StateFailed)
+
+	w.unsigned = false
+	w.checkPass(t, "Create Deployment web", "Patch ConfigMap config replace /data/a")
+	w.unsigned = true
+	w.cm.DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.checkPass(t, "Delete Deployment web", "Delete ConfigMap config")
+}
+
+// The agent of a former cluster deletes nothing for a move that was not admitted.
+func TestAnUnsignedMoveIsIgnored(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.annotate(application.ClusterAnnotation, "other")
+	w.unsigned = true
+	held := w.inventory(t)
+	w.forget()
+	w.checkPass(t)
+	check.Equal(t, "writes", []string(nil), w.writes())
+	check.Equal(t, "inventory", held, w.inventory(t))
 }

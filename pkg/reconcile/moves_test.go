@@ -299,7 +299,7 @@ func (s *seat) Call(context.Context, manifest.Ref, int32) error {
 
 // admit completes a user's update as admission does.
 func (j *restless) admit(cm *corev1.ConfigMap) {
-	if prepared := mutate.PrepareForUpdate(cm, j.stored()); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForUpdate(cm, j.stored(), true); len(prepared.Refusals) > 0 {
 		j.t.Fatal(prepared.Refusals)
 	}
 	wanted := wantedBy(j.t, cm)
@@ -481,7 +481,8 @@ func (s *seat) Get(_ context.Context, name types.NamespacedName) (*application.A
 	if name != appName || cm == nil {
 		return nil, nil
 	}
-	return application.ReadFor(cm, s.name)
+	app, err := application.ReadFor(cm, s.name)
+	return admitted(app), err
 }
 
 // Delete implements reconcile.Applications.

@@ -40,6 +40,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	}
 	if !published.IsCurrent() {
 		r.Observers.Stop(name)
+		if published.NotAdmitted != nil && !published.Deleted {
+			return ctrl.Result{}, nil // nobody with the right to do so has moved it
+		}
 		return r.departure(published, r.memories.reset(published)).leave(ctx)
 	}
 	known := r.memories.of(published)
@@ -51,6 +54,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		known.spec = "" // events are missed from now on
 		unreadable := status.Verdict{Reason: status.Unreadable, Message: apierror.Explain(damaged)}
 		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, unreadable)
+	case stored.NotAdmitted != nil && !stored.Deleted:
+		r.Observers.Stop(name)
+		known.spec = "" // events are missed from now on
+		refused := status.Verdict{Reason: status.NotAdmitted, Message: stored.NotAdmitted.Error()}
+		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, refused)
 	case stored.Deleted && !stored.Finalized:
 		r.Observers.Stop(name)
 		r.memories.forget(name)

@@ -84,6 +84,8 @@ type world struct {
 
 	calls   []string
 	reports []string
+	// unsigned reports that the Application has no valid signature.
+	unsigned bool
 	// redefinitions is how often a definition of a kind has changed.
 	redefinitions int
 	// types describe the kinds that are not built in.
@@ -402,7 +404,19 @@ func (a applications) Get(_ context.Context, name types.NamespacedName) (*applic
 	if a.cm == nil || !application.IsApplication(a.cm) {
 		return nil, nil
 	}
-	return application.ReadFor(a.cm, a.ClusterName)
+	app, err := application.ReadFor(a.cm, a.ClusterName)
+	if a.unsigned {
+		return app, err
+	}
+	return admitted(app), err
+}
+
+// admitted returns the Application as one with a valid signature.
+func admitted(app *application.Application) *application.Application {
+	if app != nil {
+		app.NotAdmitted = nil
+	}
+	return app
 }
 
 func (a applications) Delete(_ context.Context, app *application.Application) error {

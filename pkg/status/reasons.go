@@ -10,6 +10,7 @@ import (
 // order and meanings.
 const (
 	Unreadable      = "Unreadable"
+	NotAdmitted     = "NotAdmitted"
 	Unreachable     = "TargetUnreachable"
 	InvalidTosca    = "InvalidToscaManifest" // INVALID_TOSCA_MANIFEST in Krake
 	NotFetched      = "FetchFailed"
@@ -72,6 +73,11 @@ func Reasons() []Reason {
 		{
 			Name: Unreadable, Conditions: []string{stalled},
 			Meaning: "a document of the agent in the ConfigMap cannot be read: the inventory, or the learned values, are unknown",
+		},
+		{
+			Name: NotAdmitted, Conditions: []string{stalled},
+			Meaning: "the webhook has not admitted this content, as its signature would prove: nothing is carried out",
+			Remedy:  "write it again while the webhook runs (kubectl get configmap NAME -o yaml | kubectl replace -f -)",
 		},
 		{Name: Unreachable, Meaning: "the API server of the cluster does not answer"},
 		{Name: InvalidTosca, Conditions: []string{stalled}, Meaning: "template or archive cannot be translated"},

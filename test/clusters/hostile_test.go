@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -36,9 +37,9 @@ var forbidden = map[string]string{ //nolint:gosec // the password is none
 	"list":                 `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a9}}]}`,
 }
 
-// An attacker controls the hub. The webhook is bypassed, and the labels
-// let the agent see every Application. The agent refuses everything that its cluster has not allowed, and reports
-// it; nothing is written.
+// An attacker controls the hub. The webhook is bypassed, and the labels let the agent see every Application. Without
+// the key of the webhook, nothing is carried out. With it, the agent refuses everything that its cluster has not
+// allowed, and reports it; nothing is written.
 func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	t.Parallel()
 	const namespace = "a9"
@@ -47,6 +48,8 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	takeHub(t, namespace)
 	kit.Must(t, ninth.Start(t.Context()))
 	begin := env.east.Mark(t)
+	_, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), forged(ninth.Name, namespace, "unsigned", settingsManifest("right")), metav1.CreateOptions{})
+	kit.Must(t, err)
 	for name, manifest := range forbidden {
 		if cm := forge(t, ninth.Name, namespace, name, manifest); cm.Data[application.LastAppliedKey] != "" {
 			t.Fatalf("the webhook has admitted %s: the hub is not taken", name)
@@ -57,6 +60,7 @@ func TestHostileHubGetsNothingThatItsClusterForbids(t *testing.T) {
 	for name := range forbidden {
 		app{env.hub.App(namespace, name)}.awaitReconciled(t, kit.Timeout, metav1.ConditionFalse, "Refused")
 	}
+	app{env.hub.App(namespace, "unsigned")}.awaitReconciled(t, kit.Timeout, metav1.ConditionFalse, "NotAdmitted")
 	writes := begin.Requests(t, kit.By(kit.AgentUser(ninth.Name)), isWork)
 	if len(writes) != 1 || writes[0].Name() != "harmless" {
 		t.Errorf("writes, of which only that of harmless is right: %s", kit.List(writes))
@@ -79,10 +83,16 @@ func takeHub(t *testing.T, namespace string) {
 	})
 }
 
-// forge creates an Application as if the webhook had admitted it.
+// forge creates an Application as if the webhook had admitted it, with its key.
 func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.ConfigMap {
 	t.Helper()
-	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), forged(cluster, namespace, name, manifest), metav1.CreateOptions{})
+	cm := forged(cluster, namespace, name, manifest)
+	secret, err := env.hub.CoreV1().Secrets(application.SystemNamespace).Get(t.Context(), signature.PrivateSecret, metav1.GetOptions{})
+	kit.Must(t, err)
+	signer, err := signature.ParseSigner(secret.Data[signature.PrivateKey])
+	kit.Must(t, err)
+	signer.Sign(cm)
+	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 	kit.Must(t, err)
 	return made
 }

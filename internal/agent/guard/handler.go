@@ -98,8 +98,8 @@ func (h *handler) answer(ctx context.Context, request admission.Request) (result
 	switch {
 	case err != nil, app == nil, !application.Marks(app.NamespacedName, app.UID, about.at.ID).Prove(about.head):
 		return unknown, passes
-	case !app.IsCurrent(), !app.Vouched, app.Status.ClusterName() != app.Cluster:
-		return unknown, passes // the agent has yet to arrive, or has left
+	case app.NotAdmitted != nil, !app.IsCurrent(), !app.Vouched, app.Status.ClusterName() != app.Cluster:
+		return unknown, passes // the agent does nothing, has yet to arrive, or has left
 	case app.Wishes.Guard == application.GuardOff:
 		return off, passes
 	case request.UserInfo.Username == h.Writer(app):

@@ -92,6 +92,7 @@ func newApplication(t testing.TB, manifestText string) *application.Application 
 	}
 	app, err := application.Read(cm)
 	check.Must(t, err)
+	app.NotAdmitted = nil
 	return app
 }
 

@@ -162,7 +162,7 @@ func newResync(t *testing.T, live, silent client.WithWatch, name types.Namespace
 	notified = &[]types.NamespacedName{}
 	h, err := NewResync(ResyncOptions{
 		Cluster: name.Name, Lists: metadata.NewForConfigOrDie(server), Cached: silent, Live: live,
-		Store:  NewStore(silent, "ourselves", name.Name, func() error { return nil }),
+		Store:  NewStore(silent, "ourselves", name.Name, noKeys, func() error { return nil }),
 		Notify: func(name types.NamespacedName) { *notified = append(*notified, name) },
 		Logger: logr.Discard(),
 	})

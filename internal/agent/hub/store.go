@@ -19,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 )
 
 const (
@@ -37,6 +38,7 @@ type Store struct {
 	client       client.Client
 	fieldManager string
 	cluster      string
+	keys         KeySource
 	// parsed are the Applications that were read last, by their version.
 	parsed *lru.Cache
 	// may returns nil, or why writes are forbidden now.
@@ -51,10 +53,13 @@ type Store struct {
 	gone map[types.NamespacedName]types.UID
 }
 
+// KeySource returns the keys that verify the signatures of Applications, and the version of the keys.
+type KeySource func(ctx context.Context) (signature.Keys, string, error)
+
 // NewStore makes the store of a cluster. It writes only while may returns nil.
-func NewStore(client client.Client, fieldManager, cluster string, may func() error) *Store {
+func NewStore(client client.Client, fieldManager, cluster string, keys KeySource, may func() error) *Store {
 	return &Store{
-		client: client, fieldManager: fieldManager, cluster: cluster, may: may, parsed: lru.New(maxParsed),
+		client: client, fieldManager: fieldManager, cluster: cluster, keys: keys, may: may, parsed: lru.New(maxParsed),
 		written: map[types.NamespacedName]*corev1.ConfigMap{}, missed: map[types.NamespacedName]bool{},
 		gone: map[types.NamespacedName]types.UID{},
 	}
@@ -72,31 +77,39 @@ func (s *Store) Get(ctx context.Context, name types.NamespacedName) (*applicatio
 	if !application.IsApplication(cm) {
 		return nil, nil
 	}
-	app, err := s.parse(cm)
+	app, err := s.parse(ctx, cm)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s: %w", name, err)
 	}
 	return app, nil
 }
 
-// version identifies the content of a ConfigMap.
+// version identifies the content of a ConfigMap, and the keys that have verified it.
 type version struct {
-	uid     types.UID
-	version string
+	uid           types.UID
+	version, keys string
 }
 
-// parse returns the Application of a ConfigMap. The caller may change it. When one object drifts,
+// parse returns the Application of a ConfigMap, with its signature verified. The caller may change it. When one object drifts,
 // others of its Application often do, and each repair waits for parse.
-func (s *Store) parse(cm *corev1.ConfigMap) (*application.Application, error) {
-	key := version{cm.UID, cm.ResourceVersion}
+func (s *Store) parse(ctx context.Context, cm *corev1.ConfigMap) (*application.Application, error) {
+	keys, ofKeys, err := s.keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := version{cm.UID, cm.ResourceVersion, ofKeys}
 	if found, ok := s.parsed.Get(key); ok {
 		return found.(*application.Application).Clone(), nil
 	}
 	app, err := application.ReadFor(cm, s.cluster)
-	if err == nil && cm.Size() <= maxParsedBytes {
+	if err != nil {
+		return nil, err
+	}
+	app.NotAdmitted = keys.Verify(cm)
+	if cm.Size() <= maxParsedBytes {
 		s.parsed.Add(key, app.Clone())
 	}
-	return app, err
+	return app, nil
 }
 
 // Update writes what changed of an Application: a merge patch with the keys that changed,

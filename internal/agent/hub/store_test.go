@@ -19,11 +19,14 @@ import (
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 var appName = types.NamespacedName{Namespace: "demo", Name: "app"}
+
+func noKeys(context.Context) (signature.Keys, string, error) { return nil, "", nil }
 
 // hub is a store, the API server behind it, and the cache between them.
 type hub struct {
@@ -47,7 +50,7 @@ func newHub(t *testing.T) *hub {
 	cm.UID, cm.Finalizers = "1", []string{"example.com/theirs"}
 	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
 	h := &hub{server: fake.NewClientBuilder().WithObjects(cm).Build()}
-	h.Store = NewStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", func() error { return nil })
+	h.Store = NewStore(interceptor.NewClient(h.server, interceptor.Funcs{Get: h.get, Patch: h.patch}), "ourselves", "local", noKeys, func() error { return nil })
 	return h
 }
 
