@@ -25,7 +25,7 @@ import (
 const (
 	// signingInterval is how often a replica reads the two Secrets, so that all replicas follow a
 	// rotation. signingRetry is the pause after a failure.
-	signingInterval = time.Minute
+	signingInterval = 15 * time.Second
 	signingRetry    = 2 * time.Second
 )
 

@@ -77,7 +77,7 @@ func Reasons() []Reason {
 		{
 			Name: NotAdmitted, Conditions: []string{stalled},
 			Meaning: "the webhook has not admitted this content, as its signature would prove: nothing is carried out",
-			Remedy:  "write it again while the webhook runs (kubectl get configmap NAME -o yaml | kubectl replace -f -)",
+			Remedy:  "write it again while the webhook runs (kubectl annotate configmap NAME note=written-again)",
 		},
 		{Name: Unreachable, Meaning: "the API server of the cluster does not answer"},
 		{Name: InvalidTosca, Conditions: []string{stalled}, Meaning: "template or archive cannot be translated"},

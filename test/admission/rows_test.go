@@ -96,7 +96,7 @@ func danger(namespace string, i int, u user) *corev1.ConfigMap {
 }
 
 // A user who may write ConfigMaps, or has edit, gets no object
-// that would grant more rights: the webhook refuses. If the webhook is bypassed, the agent does.
+// that would grant more rights: the webhook refuses. If the webhook is bypassed, and its key known, the agent does.
 func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
@@ -141,6 +141,7 @@ func dangerByAgent(t *testing.T, namespace string) {
 	for i := range dangerous() {
 		app := danger(namespace, i, low)
 		app.Labels = map[string]string{application.HolderLabel("local"): "true"} // as if it had been admitted
+		hub.Sign(t, app)
 		kit.Must(t, create(t, low, app))
 		eventuallyState(t, application.StateFailed, namespace, app.Name)
 		status := get(t, namespace, app.Name).Data[application.StatusKey]

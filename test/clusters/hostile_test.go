@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -87,11 +86,7 @@ func takeHub(t *testing.T, namespace string) {
 func forge(t *testing.T, cluster, namespace, name, manifest string) *corev1.ConfigMap {
 	t.Helper()
 	cm := forged(cluster, namespace, name, manifest)
-	secret, err := env.hub.CoreV1().Secrets(application.SystemNamespace).Get(t.Context(), signature.PrivateSecret, metav1.GetOptions{})
-	kit.Must(t, err)
-	signer, err := signature.ParseSigner(secret.Data[signature.PrivateKey])
-	kit.Must(t, err)
-	signer.Sign(cm)
+	env.hub.Sign(t, cm)
 	made, err := env.hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{})
 	kit.Must(t, err)
 	return made

@@ -258,6 +258,9 @@ func grantedRights(t *testing.T) map[right]bool {
 	for _, binding := range bindings {
 		for _, subject := range binding.Subjects {
 			user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+			if subject.Kind == rbacv1.GroupKind && subject.Name == "system:serviceaccounts:krake-agents" {
+				user = kit.LocalAgent
+			}
 			if user != kit.LocalAgent && user != kit.WebhookUser {
 				t.Fatalf("%s binds %s", binding.Name, user)
 			}

@@ -33,7 +33,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// In an upgrade and in a downgrade, with webhooks and agents of both versions at once, every drift is
+// In an upgrade and in a downgrade, with replicas of both versions at once, every drift is
 // reverted. Nothing else is written to an object, and Applications can be created and changed.
 func TestBothVersionsTogether(t *testing.T) {
 	checkout := checkoutOf(t, strings.TrimSpace(former))
@@ -55,17 +55,26 @@ func TestBothVersionsTogether(t *testing.T) {
 	drifting, stop := context.WithCancel(t.Context())
 	var drifter sync.WaitGroup
 	drifter.Go(func() { w.drift(drifting) })
-	for _, to := range []struct{ name, source string }{{"upgrade", ""}, {"downgrade", checkout}} {
+	webhook := func(index int) error { return errors.Join(installed.StopWebhook(index), installed.StartWebhook(t.Context())) }
+	agent := func(index int) error { return errors.Join(installed.StopAgent(index), installed.StartAgent(t.Context())) }
+	for _, to := range []struct {
+		name, source string
+		restart      []func(int) error
+	}{
+		// The former version does not sign: its Applications are written again before the present one acts.
+		{"upgrade", "", []func(int) error{webhook, agent}},
+		{"downgrade", checkout, []func(int) error{agent, webhook}},
+	} {
 		begin := w.drifts.Load()
 		kit.Must(t, installed.Use(t.Context(), to.source))
 		kit.Must(t, installed.Apply(t.Context()))
-		for index := range agents {
-			kit.Must(t, installed.StopWebhook(index))
-			kit.Must(t, installed.StartWebhook(t.Context()))
-			kit.Must(t, installed.StopAgent(index))
-			kit.Must(t, installed.StartAgent(t.Context()))
-			w.create(t)
-			w.change(t)
+		for _, restart := range to.restart {
+			for index := range agents {
+				kit.Must(t, restart(index))
+				w.create(t)
+				w.change(t)
+			}
+			plane.Kubectl(t, "annotate", "configmaps", "--namespace", w.namespace, "--selector=krake.dev/cluster", "--overwrite", "note=written-again-"+kit.UniqueName("at"))
 		}
 		t.Logf("%s: %d drifts", to.name, w.drifts.Load()-begin)
 	}

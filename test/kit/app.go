@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 )
 
 // WebManifest is a Deployment web with one replica of one container.
@@ -107,6 +108,16 @@ func (p *Plane) CreateApp(t testing.TB, cm *corev1.ConfigMap) App {
 	_, err := p.CoreV1().ConfigMaps(cm.Namespace).Create(lasting(t), cm, metav1.CreateOptions{})
 	Must(t, err)
 	return p.App(cm.Namespace, cm.Name)
+}
+
+// Sign signs an Application with the key of the webhook, as a person can do who has read it.
+func (p *Plane) Sign(t testing.TB, cm *corev1.ConfigMap) {
+	t.Helper()
+	secret, err := p.CoreV1().Secrets(application.SystemNamespace).Get(lasting(t), signature.PrivateSecret, metav1.GetOptions{})
+	Must(t, err)
+	signer, err := signature.ParseSigner(secret.Data[signature.PrivateKey])
+	Must(t, err)
+	signer.Sign(cm)
 }
 
 // App returns the Application of that name, whether or not it exists.

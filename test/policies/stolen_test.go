@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -193,6 +194,12 @@ func (s thief) cannot(t *testing.T) []attempt {
 		{"creates a Pod in krake-system, where the webhook runs", refusedAs("krake-system", func() error { return s.pod(t, "krake-system", "mine", false, markedMeta) }), false},
 		{"reads a Secret", func() error { return kit.ErrorOf(core.Secrets(s.open).Get(ctx, "theirs", metav1.GetOptions{})) }, false},
 		{"lists the Secrets of all namespaces", func() error { return kit.ErrorOf(core.Secrets("").List(ctx, metav1.ListOptions{})) }, false},
+		{"reads the key that Applications are signed with", func() error {
+			return kit.ErrorOf(core.Secrets("krake-system").Get(ctx, signature.PrivateSecret, metav1.GetOptions{}))
+		}, false},
+		{"changes the public keys", func() error {
+			return kit.ErrorOf(core.Secrets("krake-agents").Patch(ctx, signature.PublicSecret, types.MergePatchType, []byte(`{"data": null}`), metav1.PatchOptions{}))
+		}, false},
 		{"creates a token of a service account", func() error {
 			return kit.ErrorOf(core.ServiceAccounts(s.open).CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
 		}, false},
@@ -245,6 +252,9 @@ func TestWhatAStolenTokenOfTheWebhookCanDo(t *testing.T) {
 	kit.Attempts(t, "The webhook", []kit.Attempt{
 		{What: "reads the keys of its certificates", Can: true, Try: func() error {
 			return kit.ErrorOf(core.Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{}))
+		}},
+		{What: "reads the key that Applications are signed with", Can: true, Try: func() error {
+			return kit.ErrorOf(core.Secrets("krake-system").Get(ctx, signature.PrivateSecret, metav1.GetOptions{}))
 		}},
 		{What: "asks what any user may do", Can: true, Try: func() error {
 			return kit.ErrorOf(client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{

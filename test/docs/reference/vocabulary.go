@@ -45,6 +45,8 @@ func annotationNames() []ownName {
 			Effect: "the same for one object, for as long as the agent's `--max-hold` allows, from when it was first seen"},
 		{Key: application.HeldByAnnotation, On: onApplication, Writer: byWebhook, Form: "the name of a user", Default: "no user holds it back",
 			Effect: "who set mode or hold"},
+		{Key: application.SignatureAnnotation, On: onApplication, Writer: byWebhook, Form: "`KEY.SIGNATURE`", Default: "no agent carries the Application out",
+			Effect: "proves to agents that the webhook has admitted the Application as it is"},
 		{Key: application.OwnerAnnotation, On: onObject, Writer: byAgent, Form: "`NAMESPACE/NAME GROUP/KIND/NAMESPACE/NAME`", Default: "belongs to no Application",
 			Effect: "proof: which Application this very object belongs to"},
 		{Key: application.OwnerUIDAnnotation, On: onObject, Writer: byAgent, Form: "a UID", Default: "belongs to no Application",
