@@ -41,7 +41,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	if !published.IsCurrent() {
 		r.Observers.Stop(name)
 		if published.NotAdmitted != nil && !published.Deleted {
-			return ctrl.Result{}, nil // nobody with the right to do so has moved it
+			return ctrl.Result{}, nil // no agent leaves for a move without a signature
 		}
 		return r.departure(published, r.memories.reset(published)).leave(ctx)
 	}

@@ -21,7 +21,7 @@ const portEighty = `{apiVersion: v1, kind: Service, metadata: {name: NAME}, spec
 
 // A user with rights on ConfigMaps alone writes Applications while the webhook is not called: a new one with the labels
 // of an admitted one, a copy of an admitted one under another name with its signature, and a change of an admitted
-// one. No agent carries them out. When somebody with the rights writes them again, they are admitted.
+// one. No agent carries them out. When an administrator writes them again, they are admitted.
 func TestWhatIsWrittenWithoutTheWebhookIsNotCarriedOut(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "ours", portEighty, "")
