@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -437,6 +438,39 @@ func TestHoldThatIsPast(t *testing.T) {
 				t.Errorf("at %s, %s: allowed is %v, warnings %q", now, request.Operation, response.Allowed, response.Warnings)
 			}
 		}
+	}
+}
+
+// A write that changes nothing is admitted without a review of rights if the stored Application is signed. One that is not
+// signed, as if it was written without the webhook, is reviewed as a whole, and a refused one is not signed.
+func TestWhatWasNotAdmittedIsReviewed(t *testing.T) {
+	nobody := &admission.Webhook{Handler: newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return false, nil })}
+	unsigned := raw(t, published)
+	touched := strings.Replace(published, "{krake.dev/application: v1}", "{krake.dev/application: v1, note: written-again}", 1)
+	for _, c := range []struct {
+		what   string
+		stored []byte
+		want   bool
+	}{{"signed", signed(t, unsigned), true}, {"not signed", unsigned, false}, {"signed by another key", bytes.Replace(signed(t, unsigned), []byte("signature\":\""), []byte("signature\":\"0"), 1), false}} {
+		request := &admissionv1.AdmissionRequest{
+			UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
+			Object: runtime.RawExtension{Raw: raw(t, touched)}, OldObject: runtime.RawExtension{Raw: c.stored},
+		}
+		response := answerTo(t, nobody, bodyOf(t, request))
+		if response.Allowed != c.want || bytes.Contains(response.Patch, []byte("signature")) != c.want {
+			t.Errorf("%s: allowed is %v, with patch %s", c.what, response.Allowed, response.Patch)
+		}
+	}
+}
+
+// A dry run is not signed: its answer would be a signature of what is not stored.
+func TestDryRunsAreNotSigned(t *testing.T) {
+	request := &admissionv1.AdmissionRequest{
+		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create, DryRun: new(true),
+		Object: runtime.RawExtension{Raw: raw(t, published)},
+	}
+	if response := post(t, bodyOf(t, request)); !response.Allowed || bytes.Contains(response.Patch, []byte("signature")) {
+		t.Errorf("allowed is %v, with patch %s", response.Allowed, response.Patch)
 	}
 }
 

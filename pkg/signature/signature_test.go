@@ -8,14 +8,21 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 func signerOf(seed byte) Signer {
 	return NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
+}
+
+func newApplication() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "app", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
+		Data:       map[string]string{application.ManifestKey: "[]"},
+	}
 }
 
 func keysOf(t *testing.T, signers ...Signer) Keys {
@@ -68,7 +75,7 @@ func TestWhatIsSigned(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			cm := kit.Application("demo", "app", "[]")
+			cm := newApplication()
 			signer.Sign(cm)
 			c.change(cm)
 			if err := keys.Verify(cm); (err == nil) != c.valid || err != nil && !errors.Is(err, ErrNotAdmitted) {
@@ -86,7 +93,7 @@ func TestKeys(t *testing.T) {
 	check.Must(t, err)
 	stored, err := ParseSigner(text)
 	check.Must(t, err)
-	cm, again := kit.Application("demo", "app", "[]"), kit.Application("demo", "app", "[]")
+	cm, again := newApplication(), newApplication()
 	former.Sign(cm)
 	stored.Sign(again)
 	check.Equal(t, "the signature", cm.Annotations, again.Annotations)

@@ -3,6 +3,7 @@ package ha
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"os"

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -115,6 +116,33 @@ func (h *hub) mustRun(t *testing.T, app *application.Application, state applicat
 	t.Helper()
 	app.Status.State = state
 	kit.Must(t, h.Update(t.Context(), app))
+}
+
+// An Application is admitted if the present keys verify it, and not for longer.
+func TestOnlyWhatIsSignedIsAdmitted(t *testing.T) {
+	h := newHub(t)
+	_, key, err := ed25519.GenerateKey(nil)
+	kit.Must(t, err)
+	signer := signature.NewSigner(key)
+	name, text, err := signer.Public()
+	kit.Must(t, err)
+	keys, err := signature.ParseKeys(map[string][]byte{name: text})
+	kit.Must(t, err)
+	version := "1"
+	h.keys = func(context.Context) (signature.Keys, string, error) { return keys, version, nil }
+	isAdmitted := func(what string, want bool) {
+		t.Helper()
+		check.Equal(t, what, want, h.mustGet(t).NotAdmitted == nil)
+	}
+	isAdmitted("without a signature", false)
+	h.edit(t, signer.Sign)
+	isAdmitted("with one", true)
+	keys, version = nil, "2"
+	isAdmitted("after the key was removed", false)
+	h.keys = func(context.Context) (signature.Keys, string, error) { return nil, "", context.DeadlineExceeded }
+	if _, err := h.Get(t.Context(), appName); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("without keys:", err)
+	}
 }
 
 // Only an unknown Application counts as absent: an error is never taken for absence.
