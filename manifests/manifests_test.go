@@ -308,7 +308,7 @@ func TestWebhookConfiguration(t *testing.T) {
 	got := webhook
 	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
 	check.Equal(t, "webhook", want, got)
-	if len(webhook.MatchConditions) != 3 {
+	if len(webhook.MatchConditions) != 1 {
 		t.Errorf("conditions: %v", webhook.MatchConditions)
 	}
 	if !strings.Contains(webhook.MatchConditions[0].Expression, `[object, oldObject].exists(o, o != null &&`) {
