@@ -65,6 +65,9 @@ func (s *shared) accept(ctx context.Context, live *unstructured.Unstructured) (v
 		if err := checkOwner(stored, h); err != nil {
 			return err
 		}
+		if err := checkAdoption(stored, wanted); err != nil {
+			return err
+		}
 		return s.checkImmutable(ctx, h, stored)
 	})
 	var immutable immutableError
@@ -74,6 +77,9 @@ func (s *shared) accept(ctx context.Context, live *unstructured.Unstructured) (v
 		return verdict{reason: reasonAccepted, message: unread, application: cm, acted: acted}, nil
 	case errors.Is(err, errTaken):
 		return verdict{reason: reasonNameConflict, message: text + " belongs to another owner: delete or rename it, or give the Habitat another name"}, nil
+	case errors.Is(err, errAdopts):
+		return verdict{reason: reasonNameConflict, message: text + " has the annotation krake.dev/adopt, and not yet the workload: " +
+			"remove the annotation, and set it again afterwards"}, nil
 	case errors.Is(err, errGoing):
 		return verdict{reason: reasonPrevious, message: text + " belongs to a former Habitat: the agent waits until it is gone"}, nil
 	case errors.As(err, &immutable):

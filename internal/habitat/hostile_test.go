@@ -108,6 +108,11 @@ func TestNameTaken(t *testing.T) {
 			cm.Annotations = map[string]string{application.GeneratedFromAnnotation: "Habitat/other"}
 		},
 		"of a Habitat of another kind": func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{other} },
+		"that adopts objects": func(cm *corev1.ConfigMap) {
+			cm.Annotations = map[string]string{
+				application.FormatAnnotation: application.Format, application.GeneratedFromAnnotation: "Habitat/greeter", application.AdoptAnnotation: "true",
+			}
+		},
 		"of both": func(cm *corev1.ConfigMap) {
 			cm.OwnerReferences = []metav1.OwnerReference{other}
 			cm.Annotations = map[string]string{application.GeneratedFromAnnotation: "Habitat/greeter"}

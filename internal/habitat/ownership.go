@@ -18,6 +18,9 @@ import (
 var (
 	// errTaken: the ConfigMap belongs to another owner.
 	errTaken = errors.New("it belongs to another owner")
+	// errAdopts: the Application adopts objects, and does not have the workload yet. The webhook has not asked
+	// the user who set that for rights on the workload.
+	errAdopts = errors.New("it adopts objects, and does not have the workload yet")
 	// errGoing: the ConfigMap belongs to a former Habitat, or is being deleted. Its
 	// deletion is an event.
 	errGoing = errors.New("it belongs to a former Habitat, and is being deleted")
@@ -35,6 +38,34 @@ func checkOwner(stored *corev1.ConfigMap, h habitat.Habitat) error {
 		return errGoing
 	}
 	return nil
+}
+
+// checkAdoption refuses to write a workload into an Application that adopts objects, unless it has the workload
+// already: then the user who set that has rights on it.
+func checkAdoption(stored, wanted *corev1.ConfigMap) error {
+	if wishes, _ := application.WishesOf(stored); !wishes.Adopt {
+		return nil
+	}
+	has := identitiesIn(stored)
+	if slices.ContainsFunc(identitiesIn(wanted), func(id manifest.ID) bool { return !slices.Contains(has, id) }) {
+		return errAdopts
+	}
+	return nil
+}
+
+// identitiesIn returns the identities of the resources in the manifest, as far as it can be read.
+func identitiesIn(cm *corev1.ConfigMap) (identities []manifest.ID) {
+	resources, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
+	if err != nil {
+		return nil
+	}
+	for _, each := range resources {
+		resource, _ := each.(map[string]any)
+		if id, err := manifest.Identify(resource); err == nil {
+			identities = append(identities, id)
+		}
+	}
+	return identities
 }
 
 // checkPeersOwner refuses a ConfigMap that is not the Application of a peer file.

@@ -34,6 +34,7 @@ const (
 		"wants the right to delete Applications"
 	goesOn        = "the Application is being deleted: leave its format, its cluster and its service account as they are"
 	holdBack      = "%s: to hold an Application back wants verb hold on applications.krake.dev: have the ClusterRole krake-application-hold bound"
+	holder        = "krake.dev/held-by names the user who holds the Application back: leave it as it is stored, or out"
 	dropFinalizer = "the agent removes its finalizer when its objects are gone: wait for it, or, if its cluster is lost, " +
 		"delete the Application, or move it, and annotate it with krake.dev/force-delete and the name of the cluster"
 
@@ -361,6 +362,8 @@ func TestForceDelete(t *testing.T) {
 		{"leave it as it is without the right", configMapEditor, changed(moved, force), []edit{label("team", "red")}, allowed},
 		{"take it back without the right", configMapEditor, changed(moved, force), []edit{noAnnotation("krake.dev/force-delete")}, allowed},
 		{"say anything but yes without the right", configMapEditor, moved, []edit{annotate("krake.dev/force-delete", "false")}, allowed},
+		{"say of a deleting one that another user holds it back", namespaceEditor, deleted(moved), []edit{annotate("krake.dev/held-by", "anna")}, holder},
+		{"say of a deleting one that oneself does", namespaceEditor, deleted(moved), []edit{annotate("krake.dev/held-by", "edith")}, allowed},
 		{"move a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/cluster", "third")}, goesOn},
 		{"move a deleting one to where it would be by default", administrator, deleted(moved), []edit{noAnnotation("krake.dev/cluster")}, goesOn},
 		{"change the format of a deleting one", administrator, deleted(moved), []edit{annotate("krake.dev/application", "v2")}, goesOn},
