@@ -32,10 +32,10 @@ import (
 
 const (
 	// PrivateSecret is the Secret with the private key, in the namespace of the webhook.
-	PrivateSecret = "krake-webhook-signing-key"
+	PrivateSecret = "krake-webhook-signing-key" //nolint:gosec // a name, and nothing that is secret
 	// PublicSecret is the Secret with the public keys, in the namespace of the agents. Agents read it
 	// on their hub. It is no ConfigMap, because users have rights on ConfigMaps.
-	PublicSecret = "krake-webhook-public-keys"
+	PublicSecret = "krake-webhook-public-keys" //nolint:gosec // the same
 	// PrivateKey is the key of the data of the [PrivateSecret]. Its value is PKCS #8 in PEM.
 	PrivateKey = "private.pem"
 

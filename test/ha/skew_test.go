@@ -56,8 +56,12 @@ func TestBothVersionsTogether(t *testing.T) {
 	drifting, stop := context.WithCancel(t.Context())
 	var drifter sync.WaitGroup
 	drifter.Go(func() { w.drift(drifting) })
-	webhook := func(index int) error { return errors.Join(installed.StopWebhook(index), installed.StartWebhook(t.Context())) }
-	agent := func(index int) error { return errors.Join(installed.StopAgent(index), installed.StartAgent(t.Context())) }
+	webhook := func(index int) error {
+		return errors.Join(installed.StopWebhook(index), installed.StartWebhook(t.Context()))
+	}
+	agent := func(index int) error {
+		return errors.Join(installed.StopAgent(index), installed.StartAgent(t.Context()))
+	}
 	for _, to := range []struct {
 		name, source string
 		restart      []func(int) error

@@ -30,7 +30,7 @@ func LimitOf(t *testing.T, path string) uint64 {
 	if limit <= 0 || !hasGoLimit(container) {
 		t.Fatalf("%s has no limit of memory, or no GOMEMLIMIT", path)
 	}
-	return uint64(limit)
+	return uint64(limit) //nolint:gosec // a limit is not negative
 }
 
 func hasGoLimit(container corev1.Container) bool {

@@ -11,7 +11,7 @@ import (
 // that is not known: there is no file, or its token is none of a ServiceAccount. The signature is
 // the hub's to check.
 func expiryOf(file string) (seconds float64, known bool) {
-	token, err := os.ReadFile(file)
+	token, err := os.ReadFile(file) //nolint:gosec // the file of the hub's kubeconfig
 	if err != nil {
 		return 0, false
 	}
