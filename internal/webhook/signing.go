@@ -74,13 +74,14 @@ func (s *signing) Ready(*http.Request) error {
 	return nil
 }
 
-// admitted reports whether the webhook has admitted the Application, by any key that agents accept.
+// admitted reports whether the webhook has admitted the Application, by any key that agents accept. One whose agent took
+// its label off is admitted again.
 func (s *signing) admitted(cm *corev1.ConfigMap) (bool, error) {
 	ring := s.current.Load()
 	if ring == nil {
 		return false, errNoSigningKey
 	}
-	return ring.public.Verify(cm) == nil, nil
+	return application.IsAdmitted(cm) && ring.public.Verify(cm) == nil, nil
 }
 
 func (s *signing) sign(cm *corev1.ConfigMap) error {

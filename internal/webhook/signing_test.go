@@ -52,6 +52,7 @@ func TestOneKeyForAllReplicas(t *testing.T) {
 	check.Must(t, second.refresh(t.Context()))
 	check.Must(t, second.Ready(nil))
 	cm := kit.Application("demo", "app", "[]")
+	cm.Labels = map[string]string{application.HolderLabel("local"): "true"}
 	check.Must(t, first.sign(cm))
 	isAdmittedBy := func(replica *signing) bool {
 		admitted, err := replica.admitted(cm)
@@ -59,6 +60,11 @@ func TestOneKeyForAllReplicas(t *testing.T) {
 		return admitted
 	}
 	check.Equal(t, "admitted by the other replica", true, isAdmittedBy(second))
+	unlabelled := cm.DeepCopy()
+	unlabelled.Labels = nil // by its agent, which then does not see it
+	admitted, err := second.admitted(unlabelled)
+	check.Must(t, err)
+	check.Equal(t, "admitted without the label", false, admitted)
 
 	private, err := server.CoreV1().Secrets("krake-system").Get(t.Context(), signature.PrivateSecret, metav1.GetOptions{})
 	check.Must(t, err)

@@ -71,6 +71,7 @@ var varying = []replacement{
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d{4}\b)?`), "TIME"},
 	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "sha256:DIGEST"},
+	{regexp.MustCompile(`\b[0-9a-f]{16}\.[\w-]{86}`), "SIGNATURE"},
 	{regexp.MustCompile(`((?:resourceVersion"?|Resource Version): *"?)\d+`), "${1}VERSION"},
 	// As in kubectl diff, and in the files that kubectl edit leaves.
 	{regexp.MustCompile(`/\S*/(LIVE|MERGED)-\d+/`), "${1}/"},
