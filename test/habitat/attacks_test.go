@@ -76,7 +76,6 @@ func TestAttacksOfAUserWithHabitats(t *testing.T) {
 	}
 	theirs := service("db", 1, nil)
 	theirs["metadata"].(object)["namespace"] = h.namespace
-	h.create(t, kit.StatefulSets, parsed(t, theirs).Workload(habitat.DefaultFilesImage))
 	kit.Attacks(t, "Habitats", []kit.Attempt{
 		{What: "writes its own address into the peer file", Can: true, Try: func() error {
 			err := kit.Send(t, client, "PATCH /api/v1"+in+"/configmaps/"+habitat.PeerFile, `{"data": {"peer-watch-file": "192.0.2.1"}}`)()
@@ -90,6 +89,7 @@ func TestAttacksOfAUserWithHabitats(t *testing.T) {
 			return err
 		}},
 		{What: "has a Habitat take over, and delete, another owner's StatefulSet", By: "NameConflict", Try: func() error {
+			h.create(t, kit.StatefulSets, parsed(t, theirs).Workload(habitat.DefaultFilesImage))
 			app := kit.Application("", "habitat-db", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", kit.Annotation("generated-from", "Habitat/db"),
 				kit.Annotation("adopt", "true"), kit.Annotation("deletion-policy", "delete"))
 			if err := errors.Join(create(app), create(service("db", 1, nil))); err != nil {

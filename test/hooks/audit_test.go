@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -48,6 +49,11 @@ func checkSecrets() error {
 	return errors.Join(failures...)
 }
 
+// isOfSignatures reports whether a request is about the public keys of the webhook alone.
+func isOfSignatures(l kit.Request) bool {
+	return l.Object.Namespace == application.AgentsNamespace && l.Name() == signature.PublicSecret
+}
+
 func problem(l kit.Request) string {
 	allowed := []string{"get", "create", "patch", "delete"}
 	authority := l.Object.Namespace == application.AgentsNamespace && l.Name() == hooks.AuthoritySecret
@@ -57,7 +63,7 @@ func problem(l kit.Request) string {
 	switch {
 	case l.IsForbidden():
 		return "it is refused"
-	case l.Object.Resource != "secrets":
+	case l.Object.Resource != "secrets", isOfSignatures(l) && slices.Contains([]string{"list", "watch"}, l.Verb):
 		return ""
 	case !slices.Contains(allowed, l.Verb):
 		return "the verb is not one of those granted"
