@@ -136,17 +136,12 @@ func (a *replica) run() error {
 // hold asks for the Leases once the Applications are known. A replica that must still list
 // them would block another one that has them.
 func (a *replica) hold(ctx context.Context) error {
-	if !a.manager.GetCache().WaitForCacheSync(a.ctx) {
-		return nil
+	if a.manager.GetCache().WaitForCacheSync(a.ctx) && a.ctx.Err() == nil {
+		err := a.tenure.Run(ctx)
+		if errors.Is(err, right.ErrTargetIsHub) {
+			return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
+		}
+		return err
 	}
-	select {
-	case <-a.ctx.Done(): // it ends before
-		return nil
-	default:
-	}
-	err := a.tenure.Run(ctx)
-	if errors.Is(err, right.ErrTargetIsHub) {
-		return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
-	}
-	return err
+	return nil // it ends before
 }

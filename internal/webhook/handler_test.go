@@ -444,7 +444,7 @@ func TestHoldThatIsPast(t *testing.T) {
 // A write that changes nothing is admitted without a review of rights if the stored Application is signed. One that is not
 // signed, as if it was written without the webhook, is reviewed as a whole, and a refused one is not signed.
 func TestWhatWasNotAdmittedIsReviewed(t *testing.T) {
-	nobody := &admission.Webhook{Handler: newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return false, nil })}
+	refusing := &admission.Webhook{Handler: newTestHandler(func(*authorizationv1.SubjectAccessReview) (bool, error) { return false, nil })}
 	unsigned := raw(t, published)
 	touched := strings.Replace(published, "{krake.dev/application: v1}", "{krake.dev/application: v1, note: written-again}", 1)
 	for _, c := range []struct {
@@ -456,7 +456,7 @@ func TestWhatWasNotAdmittedIsReviewed(t *testing.T) {
 			UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
 			Object: runtime.RawExtension{Raw: raw(t, touched)}, OldObject: runtime.RawExtension{Raw: c.stored},
 		}
-		response := answerTo(t, nobody, bodyOf(t, request))
+		response := answerTo(t, refusing, bodyOf(t, request))
 		if response.Allowed != c.want || bytes.Contains(response.Patch, []byte("signature")) != c.want {
 			t.Errorf("%s: allowed is %v, with patch %s", c.what, response.Allowed, response.Patch)
 		}

@@ -68,29 +68,33 @@ func (s *signing) Start(ctx context.Context) error {
 
 // Ready implements healthz.Checker.
 func (s *signing) Ready(*http.Request) error {
-	if s.current.Load() == nil {
-		return errNoSigningKey
+	_, err := s.keyring()
+	return err
+}
+
+func (s *signing) keyring() (*keyring, error) {
+	if ring := s.current.Load(); ring != nil {
+		return ring, nil
 	}
-	return nil
+	return nil, errNoSigningKey
 }
 
 // admitted reports whether the webhook has admitted the Application, by any key that agents accept. One whose agent took
 // its label off is admitted again.
 func (s *signing) admitted(cm *corev1.ConfigMap) (bool, error) {
-	ring := s.current.Load()
-	if ring == nil {
-		return false, errNoSigningKey
+	ring, err := s.keyring()
+	if err != nil {
+		return false, err
 	}
 	return application.IsAdmitted(cm) && ring.public.Verify(cm) == nil, nil
 }
 
 func (s *signing) sign(cm *corev1.ConfigMap) error {
-	ring := s.current.Load()
-	if ring == nil {
-		return errNoSigningKey
+	ring, err := s.keyring()
+	if err == nil {
+		ring.signer.Sign(cm)
 	}
-	ring.signer.Sign(cm)
-	return nil
+	return err
 }
 
 // refresh reads the key, or makes it, and then publishes its public part.
