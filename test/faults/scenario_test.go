@@ -345,7 +345,8 @@ func (a *app) hasObjects(ctx context.Context) error {
 			if place != a.home() {
 				wanted = nil
 			}
-			if a.isOthers(kind) {
+			left := place == a.home() && wanted == nil
+			if a.isOthers(kind) || left && a.isRefused() { // what left the spec stays as long as an object cannot be created
 				continue
 			}
 			live, err := get(ctx, a.resource(kind), types.NamespacedName{Namespace: place, Name: a.named(kind).Name})

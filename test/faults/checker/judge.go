@@ -204,7 +204,7 @@ func (j *judge) leavesNothing() {
 			j.report(leftOver, owner, "%s %s/%s is left over: there is no Application %s", text(each, "kind"), text(each, "metadata", "namespace"), text(each, "metadata", "name"), owner)
 		case text(each, "metadata", "annotations", application.OwnerUIDAnnotation) != text(app, "metadata", "uid"):
 			j.report(leftOver, owner, "%s belongs to a former Application %s", whatIs(each), owner)
-		case settled && now != nil && !now.app.Deleted && !j.belongsHere(now, each):
+		case settled && now != nil && !now.app.Deleted && !j.belongsHere(now, each) && !j.staysHere(now, owner, each):
 			j.report(leftOver, owner, "%s in %s is left over: %s does not want it", whatIs(each), text(each, "metadata", "namespace"), owner)
 		}
 	}
@@ -213,6 +213,20 @@ func (j *judge) leavesNothing() {
 // belongsHere reports whether the Application wants the object where it is.
 func (j *judge) belongsHere(v *version, o object) bool {
 	return v.wants(v.app.Cluster, whatIs(o)) && slices.Contains(j.Places[v.app.Cluster], text(o, "metadata", "namespace"))
+}
+
+// staysHere reports whether the object left the spec and the Application still lacks another one there: until all that it
+// wants exists, nothing that left is deleted.
+func (j *judge) staysHere(v *version, owner types.NamespacedName, o object) bool {
+	if !slices.Contains(j.Places[v.app.Cluster], text(o, "metadata", "namespace")) {
+		return false
+	}
+	for what := range v.wanted {
+		if its, marked := ownerOf(j.find(v.app.Cluster, what)); !marked || its != owner {
+			return true
+		}
+	}
+	return false
 }
 
 // harmsNobody: an agent writes to no object that is not its Application's.

@@ -261,6 +261,17 @@ func TestJudge(t *testing.T) {
 			c.write(user, app(web, isThere, service(80)))
 			c.write(other, c.marked(web, service(80), "demo-east"))
 		}},
+		{why: "what left the spec is left over", want: leftOver, settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.respec(web)
+			c.write(agent, app(web, says(true)))
+		}},
+		{why: "what left the spec stays while another object cannot be created", want: unreached, settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			another := object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "another"}}
+			c.respec(web, another)
+			c.write(agent, app(web, says(false), another))
+		}},
 		{why: "an object of no Application is changed", want: harm, history: func(c *tape) {
 			c.write(user, in("demo", service(80)))
 			c.write(user, app(web, nil, service(81)))
