@@ -141,7 +141,7 @@ func (c *creation) create(ctx context.Context, parts []compose.Part) error {
 		return err
 	}
 	for _, app := range j.apps {
-		if err := c.changesNothing(app, c.objectsOf); err != nil {
+		if err := c.changesNothing(ctx, app, c.objectsOf); err != nil {
 			return err
 		}
 	}

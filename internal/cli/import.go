@@ -229,12 +229,12 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 
 // changesNothing returns an error if the agent would change more of the imported objects than its
 // marks.
-func (c *creation) changesNothing(app composed, connect func(cluster string) (objects, error)) error {
+func (c *creation) changesNothing(ctx context.Context, app composed, connect func(cluster string) (objects, error)) error {
 	if c.imported == nil {
 		return nil
 	}
 	cm := app.cm.DeepCopy()
-	mutate.PrepareForCreate(cm)
+	mutate.PrepareForCreate(ctx, cm)
 	read, err := application.Read(cm)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -138,7 +139,7 @@ func changes(t *testing.T, live map[string]any, resource, observerSchema string)
 	object := found{Unstructured: &unstructured.Unstructured{Object: live}}
 	c := creation{name: "web", namespace: "demo", imported: []found{object}}
 	app := c.application("web", []compose.Part{{Object: compose.Object{ID: object.id(), Text: []byte(resource)}, Schema: []byte(observerSchema)}})
-	return c.changesNothing(app, func(string) (objects, error) { return objects{}, errOffline })
+	return c.changesNothing(context.Background(), app, func(string) (objects, error) { return objects{}, errOffline })
 }
 
 // An Application that would change an object is not created.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -33,7 +34,7 @@ The exit status is 2 if the webhook would refuse anything.`,
   # What is observed of these, and what is wrong with the schema?
   kubectl krake render -f manifest.yaml --observer-schema schema.yaml`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return r.run(e) },
+		RunE: func(command *cobra.Command, _ []string) error { return r.run(command.Context(), e) },
 	}
 	command.Flags().StringVarP(&r.filename, "filename", "f", "", "file with Applications, or a manifest, - for the standard input")
 	command.Flags().StringVar(&r.observerSchema, "observer-schema", "", "file with the observer schemas of a manifest")
@@ -47,7 +48,7 @@ type rendering struct {
 	output                         outputFlag
 }
 
-func (r rendering) run(e *environment) error {
+func (r rendering) run(ctx context.Context, e *environment) error {
 	drafts, err := r.drafts(e)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (r rendering) run(e *environment) error {
 		if err := draft.place(e.hub); err != nil {
 			return err
 		}
-		if err := draft.tell(e.ErrOut, mutate.PrepareForCreate(draft.cm)); err != nil {
+		if err := draft.tell(e.ErrOut, mutate.PrepareForCreate(ctx, draft.cm)); err != nil {
 			failures = append(failures, err)
 			continue
 		}

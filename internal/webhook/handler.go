@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -79,12 +81,28 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 
 // answerUser admits an Application that is valid and that its user has the rights to.
 func (h *handler) answerUser(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) admission.Response {
-	prepared, after, err := h.prepare(ctx, request, cm, stored)
+	ctx, cancel := context.WithTimeout(ctx, answeringTimeout)
+	defer cancel()
+	admitted, err := h.signing.admitted(stored)
 	if err != nil {
 		return unanswerable(err)
 	}
-	account := h.accounts.For(after.Annotations[application.ServiceAccountAnnotation])
-	objects, refusals, err := h.place(mutate.Home{Hub: request.Namespace, Target: request.Namespace, Account: account != ""}, &prepared)
+	after := cm.DeepCopy()
+	after.Namespace = request.Namespace // the object need not say it
+	account := h.accounts.For(cm.Annotations[application.ServiceAccountAnnotation])
+	home := mutate.Home{Hub: request.Namespace, Target: request.Namespace, Account: account != ""}
+	denied, unknown, err := h.deniedOf(ctx, home, request.UserInfo, after, stored, admitted)
+	switch {
+	case err != nil:
+		return unanswerable(err)
+	case len(denied) > 0:
+		return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(told(unknown)...)
+	}
+	prepared, err := h.prepare(ctx, request, after, stored, admitted)
+	if err != nil {
+		return unanswerable(err)
+	}
+	objects, refusals, err := h.place(home, &prepared)
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -92,8 +110,6 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
 	}
 	if prepared.Checked {
-		ctx, cancel := context.WithTimeout(ctx, askingTimeout)
-		defer cancel()
 		needs := h.accounts.Needs(after, stored, objects.wanted, mutate.Left(objects.wanted, objects.former))
 		started := h.now()
 		outlook := make(chan outlook, 1) // at the same time: both wait for the API server
@@ -122,23 +138,55 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 // computingAtOnce is the number of processors that the Pod is limited to.
 const computingAtOnce = 2
 
-func (h *handler) prepare(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) (mutate.Prepared, *corev1.ConfigMap, error) {
+// deniedOf returns the rights to the objects in the text that the user does not have, with warnings about
+// unknown kinds. These rights are asked for first, so that nothing is computed for a user who may not
+// create what the text names. Those to the objects of the former spec and of hooks follow when they are known.
+func (h *handler) deniedOf(
+	ctx context.Context, home mutate.Home, user authenticationv1.UserInfo, cm, stored *corev1.ConfigMap, admitted bool,
+) (denied []mutate.Need, unknown []string, err error) {
+	var named []manifest.ID
+	if err := h.compute(ctx, func(time.Time) { named = mutate.Named(cm, stored, admitted) }); err != nil || len(named) == 0 {
+		return nil, nil, err
+	}
+	objects, err := h.kinds.Objects(named)
+	if err != nil {
+		return nil, nil, err
+	}
+	refs := make([]manifest.Ref, len(objects)) // empty for an object that is refused, whatever the rights
+	for i := range objects {
+		if placed, refusals := h.scope.Confine(home, objects[i:i+1]); len(refusals) == 0 {
+			refs[i] = placed[0]
+		}
+	}
+	first := mutate.NeedsOf(cm, refs)
+	if denied, err = h.authority.denied(ctx, user, first); err != nil || len(denied) == 0 {
+		return nil, nil, err
+	}
+	others, err := h.authority.denied(ctx, user, h.accounts.Needs(cm, stored, refs, nil)[len(first):]) // the user is told all at once
+	return append(denied, others...), mutate.RelocateTexts(unknownKinds(objects), application.SpecOf(cm)), err
+}
+
+// compute computes something when it is its turn, and the request has not ended.
+func (h *handler) compute(ctx context.Context, do func(started time.Time)) error {
 	if err := h.computing.Acquire(ctx, 1); err != nil {
-		return mutate.Prepared{}, nil, err
+		return err
 	}
 	defer h.computing.Release(1)
 	started := h.now()
-	defer func() { durations.WithLabelValues("compute").Observe(h.now().Sub(started).Seconds()) }()
-	after := cm.DeepCopy()
-	after.Namespace = request.Namespace // the object need not say it
-	admitted, err := h.signing.admitted(stored)
-	if err != nil {
-		return mutate.Prepared{}, nil, err
-	}
-	prepared := mutate.PrepareForUpdate(after, stored, admitted)
-	prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
-	prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
-	return prepared, after, ctx.Err()
+	do(started)
+	durations.WithLabelValues("compute").Observe(h.now().Sub(started).Seconds())
+	return ctx.Err()
+}
+
+// prepare computes the Application.
+func (h *handler) prepare(ctx context.Context, request admission.Request, after, stored *corev1.ConfigMap, admitted bool) (mutate.Prepared, error) {
+	var prepared mutate.Prepared
+	err := h.compute(ctx, func(started time.Time) {
+		prepared = mutate.PrepareForUpdate(ctx, after, stored, admitted)
+		prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
+		prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
+	})
+	return prepared, err
 }
 
 // place finds where the objects are, and refuses those that the Application may not reach.

@@ -57,6 +57,53 @@ func (a Accounts) For(named string) string {
 	return named
 }
 
+// needs are rights, each once.
+type needs struct {
+	list  []Need
+	known sets.Set[Access]
+	// source is the key of the text that defines the resources.
+	source string
+}
+
+func (n *needs) add(path string, access Access) {
+	if !n.known.Has(access) {
+		n.known.Insert(access)
+		n.list = append(n.list, Need{Access: access, Path: relocate(path, n.source)})
+	}
+}
+
+func (n *needs) addObject(path string, ref manifest.Ref, verbs ...string) {
+	for _, verb := range verbs {
+		n.add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
+	}
+}
+
+// needsOf returns the rights to the objects.
+func needsOf(cm *corev1.ConfigMap, wanted, left []manifest.Ref) *needs {
+	source, _ := application.SpecOf(cm).Source()
+	n := &needs{known: sets.Set[Access]{}, source: source}
+	writes := []string{"create", "patch", "delete"}
+	verbs := writes
+	if wishes, _ := application.WishesOf(cm); wishes.Adopt {
+		verbs = []string{"get", "create", "patch", "delete"}
+	}
+	for i, ref := range wanted {
+		if ref.Name != "" {
+			n.addObject(ResourcePath(i), ref, verbs...)
+		}
+	}
+	for _, ref := range left {
+		n.addObject("data."+application.ManifestKey, ref, writes...)
+	}
+	return n
+}
+
+// NeedsOf returns the first rights of [Accounts.Needs], those to the objects of the manifest. An object
+// without a name needs none.
+func NeedsOf(cm *corev1.ConfigMap, wanted []manifest.Ref) []Need {
+	return needsOf(cm, wanted, nil).list
+}
+
 // Needs returns the rights that the user must have, each once:
 //   - to create, patch and delete the objects of the manifest, and those that left it,
 //     which the agent deletes,
@@ -69,34 +116,10 @@ func (a Accounts) For(named string) string {
 //
 // The stored ConfigMap is empty if there is none.
 func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Ref) []Need {
-	var needs []Need
-	known := sets.Set[Access]{}
-	source, _ := application.SpecOf(cm).Source()
-	add := func(path string, access Access) {
-		if !known.Has(access) {
-			known.Insert(access)
-			needs = append(needs, Need{Access: access, Path: relocate(path, source)})
-		}
-	}
-	addObject := func(path string, ref manifest.Ref, verbs ...string) {
-		for _, verb := range verbs {
-			add(path, Access{Verb: verb, Group: ref.Resource.Group, Resource: ref.Resource.Resource, Namespace: ref.Namespace})
-		}
-	}
-	writes := []string{"create", "patch", "delete"}
-	verbs := writes
-	if wishes, _ := application.WishesOf(cm); wishes.Adopt {
-		verbs = []string{"get", "create", "patch", "delete"}
-	}
-	for i, ref := range wanted {
-		addObject(ResourcePath(i), ref, verbs...)
-	}
-	for _, ref := range left {
-		addObject("data."+application.ManifestKey, ref, writes...)
-	}
+	n := needsOf(cm, wanted, left)
 	for _, cluster := range []string{application.ClusterOf(cm), application.ClusterOf(stored)} {
 		if cluster != application.LocalCluster {
-			add(annotationPath(application.ClusterAnnotation), Access{
+			n.add(annotationPath(application.ClusterAnnotation), Access{
 				Verb: application.DeployVerb, Group: application.Domain, Resource: application.ClustersResource, Name: cluster,
 			})
 		}
@@ -105,10 +128,10 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 		Verb: "delete", Group: application.Domain, Resource: application.ApplicationsResource, Namespace: cm.Namespace, Name: cm.Name,
 	}
 	if stored.Name != "" && !application.IsApplication(stored) {
-		add(annotationPath(application.FormatAnnotation), deletion)
+		n.add(annotationPath(application.FormatAnnotation), deletion)
 	}
 	if application.HooksOf(cm).Complete {
-		add(annotationPath(application.HooksAnnotation), deletion)
+		n.add(annotationPath(application.HooksAnnotation), deletion)
 	}
 	if account := a.For(cm.Annotations[application.ServiceAccountAnnotation]); account != "" {
 		need := Need{
@@ -118,9 +141,9 @@ func (a Accounts) Needs(cm, stored *corev1.ConfigMap, wanted, left []manifest.Re
 		if _, named := cm.Annotations[application.ServiceAccountAnnotation]; !named {
 			need.Because = "an Application that names no account is carried out as this one"
 		}
-		needs = append(needs, need)
+		n.list = append(n.list, need)
 	}
-	return needs
+	return n.list
 }
 
 // Left returns the former objects that are no longer wanted. A former resource without an identity

@@ -36,11 +36,12 @@ type Desired struct {
 // is empty. [Scope.Confine] decides where the objects are, and whether the Application may reach
 // them.
 func Desire(spec application.Spec, learned []map[string]any) (Desired, field.ErrorList) {
-	d := read(spec)
+	never := func() error { return nil } // no request waits for it
+	d := read(spec, never)
 	if len(d.refusals) > 0 {
 		return Desired{}, Relocate(d.refusals, spec)
 	}
-	if refusals := d.desire(learned); len(refusals) > 0 {
+	if refusals := d.desire(learned, never); len(refusals) > 0 {
 		return Desired{}, refusals
 	}
 	return d.Desired, nil
@@ -55,8 +56,17 @@ type draft struct {
 	warnings []string
 }
 
+// stops refuses the draft if the request has ended for which it is computed: ended returns why.
+func (d *draft) stops(ended func() error) bool {
+	err := ended()
+	if err != nil {
+		d.refusals = field.ErrorList{field.InternalError(field.NewPath("data"), err)}
+	}
+	return err != nil
+}
+
 // read reads a spec, and reports all its mistakes.
-func read(spec application.Spec) draft {
+func read(spec application.Spec, ended func() error) draft {
 	if refusals := checkSize(spec); len(refusals) > 0 {
 		return draft{refusals: refusals}
 	}
@@ -70,7 +80,7 @@ func read(spec application.Spec) draft {
 	if err != nil {
 		d.refusals = append(d.refusals, invalid(schemasPath, err.Error()))
 	}
-	if len(d.refusals) > 0 {
+	if len(d.refusals) > 0 || d.stops(ended) {
 		return d
 	}
 	if values := manifest.CountValues(resources); values > manifest.MaxValues { // of a translation: its parts may repeat
@@ -84,12 +94,18 @@ func read(spec application.Spec) draft {
 	}
 	mangled, findings := schema.MangleTyped(resources, custom, apitypes.BuiltIn().Of)
 	d.Mangled = mangled
+	if d.stops(ended) {
+		return d
+	}
 	for _, warning := range findings.Warnings() {
 		d.warnings = append(d.warnings, "data."+warning.Error())
 	}
 	d.refusals = slices.Concat(refuse(findings.Errors()), checkSchemas(objectsOf(custom)), checkResources(d.Manifest))
 	if len(d.refusals) == 0 && len(spec.Hooks.Enabled()) > 0 {
 		d.hook(spec.Hooks, objectsOf(custom))
+	}
+	if d.stops(ended) {
+		return d
 	}
 	d.Mangled = align(d.Mangled)
 	d.hideSecrets(len(custom))
@@ -108,7 +124,10 @@ func (d *draft) hook(hooks application.Hooks, custom []map[string]any) {
 	d.warnings = append(d.warnings, injection.warnings...)
 }
 
-func (d *draft) desire(learned []map[string]any) field.ErrorList {
+func (d *draft) desire(learned []map[string]any, ended func() error) field.ErrorList {
+	if d.stops(ended) {
+		return d.refusals
+	}
 	var err error
 	if d.Schemas, err = d.Mangled.Of(d.Manifest); err != nil {
 		return field.ErrorList{invalid("data."+application.ManifestKey, err.Error())}

@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,25 +41,26 @@ type Prepared struct {
 }
 
 // PrepareForCreate completes a ConfigMap that a user creates as an Application, or turns into one.
-// It drops the status of the request, and computes the documents.
-func PrepareForCreate(cm *corev1.ConfigMap) Prepared {
+// It drops the status of the request, and computes the documents. If the context ends before, the
+// computation ends with a refusal.
+func PrepareForCreate(ctx context.Context, cm *corev1.ConfigMap) Prepared {
 	none := &corev1.ConfigMap{}
-	return withStatusOf(none, cm, func() Prepared { return publish(cm, none, nil) })
+	return withStatusOf(none, cm, func() Prepared { return publish(ctx, cm, none, nil) })
 }
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least one version is an
 // Application. The status is the stored one. The documents are computed again only after a change
 // of the spec, or of another part that requires rights of the user. admitted reports that the stored
 // version was admitted, as its signature proves.
-func PrepareForUpdate(cm, stored *corev1.ConfigMap, admitted bool) Prepared {
+func PrepareForUpdate(ctx context.Context, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	if !application.IsApplication(stored) {
-		return PrepareForCreate(cm)
+		return PrepareForCreate(ctx, cm)
 	}
 	if !application.IsApplication(cm) {
 		return Prepared{Refusals: field.ErrorList{forbidden(annotationPath(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
-	return withStatusOf(stored, cm, func() Prepared { return prepareChange(cm, stored, admitted) })
+	return withStatusOf(stored, cm, func() Prepared { return prepareChange(ctx, cm, stored, admitted) })
 }
 
 // withStatusOf prepares a request with the stored status instead of its own, and warns of the
@@ -77,7 +79,7 @@ func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepare
 }
 
 // prepareChange prepares an update of an Application that stays one, with the stored status.
-func prepareChange(cm, stored *corev1.ConfigMap, admitted bool) Prepared {
+func prepareChange(ctx context.Context, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	// The request may contain a deletion that the API server does not store.
 	deleting := !stored.DeletionTimestamp.IsZero()
 	left := giveUp(cm, deleting)
@@ -91,9 +93,27 @@ func prepareChange(cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	if err != nil {
 		return Prepared{Refusals: field.ErrorList{invalid("data", err.Error())}}
 	}
-	prepared := publish(cm, stored, learned)
+	prepared := publish(ctx, cm, stored, learned)
 	prepared.Warnings = append(left, prepared.Warnings...)
 	return prepared
+}
+
+// Named returns the identities of the objects in the text of a request, empty for a resource without
+// one. It computes nothing of them, so that rights can be asked first. There are none if nothing would
+// be computed, if the text cannot be read, or if only the agent knows the resources.
+func Named(cm, stored *corev1.ConfigMap, admitted bool) []manifest.ID {
+	if !application.IsApplication(cm) || !stored.DeletionTimestamp.IsZero() || application.IsApplication(stored) && unchanged(cm, stored, admitted) {
+		return nil
+	}
+	spec := application.SpecOf(cm)
+	if len(checkSize(spec)) > 0 {
+		return nil
+	}
+	resources, err := resourcesOf(spec)
+	if err != nil {
+		return nil // the computation ends at the same place, with the refusal
+	}
+	return identities(objectsOf(resources))
 }
 
 // unchanged reports whether an agent would carry out the same. No rights are then reviewed, and a
@@ -145,7 +165,7 @@ func inLines(ids []manifest.ID) []string {
 	return lines
 }
 
-func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
+func publish(ctx context.Context, cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
 	if !hasSource(cm) {
 		return Prepared{Refusals: atMost(refusals)} // without resources, the observer schema would be refused too
@@ -161,7 +181,7 @@ func publish(cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 		prepared.URL = source.URL
 		prepared.publishUnfetched(cm, stored, refusal)
 	} else {
-		prepared.publishDesired(cm, learned)
+		prepared.publishDesired(ctx, cm, learned)
 	}
 	return prepared
 }
@@ -186,8 +206,8 @@ func (p *Prepared) publishUnfetched(cm, stored *corev1.ConfigMap, refusal *field
 	}
 }
 
-func (p *Prepared) publishDesired(cm *corev1.ConfigMap, learned []map[string]any) {
-	desired, warnings, refusals := desiredOf(p.Spec, learned)
+func (p *Prepared) publishDesired(ctx context.Context, cm *corev1.ConfigMap, learned []map[string]any) {
+	desired, warnings, refusals := desiredOf(ctx, p.Spec, learned)
 	p.Wanted = identities(desired.Manifest)
 	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(append(refusals, checkItself(cm, p.Wanted)...), p.Spec)))
 	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
@@ -206,13 +226,13 @@ func (p *Prepared) publishDesired(cm *corev1.ConfigMap, learned []map[string]any
 
 // desiredOf returns the desired state, with warnings and refusals. If there are refusals, only the
 // manifest is complete.
-func desiredOf(spec application.Spec, learned []map[string]any) (Desired, []string, field.ErrorList) {
-	d := read(spec)
+func desiredOf(ctx context.Context, spec application.Spec, learned []map[string]any) (Desired, []string, field.ErrorList) {
+	d := read(spec, ctx.Err)
 	warnings, refusals := checkTypes(d.Manifest)
 	if refusals = slices.Concat(d.refusals, refusals); len(refusals) > 0 {
 		return d.Desired, slices.Concat(d.warnings, warnings), refusals
 	}
-	if refusals := d.desire(learned); len(refusals) > 0 {
+	if refusals := d.desire(learned, ctx.Err); len(refusals) > 0 {
 		return d.Desired, nil, refusals
 	}
 	return d.Desired, slices.Concat(d.warnings, suspect(d.Desired), warnings), nil

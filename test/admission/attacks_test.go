@@ -55,7 +55,7 @@ func TestOddRequests(t *testing.T) {
 		{"immutable", func() error {
 			return create(t, editor, brought(func(cm *corev1.ConfigMap) { cm.Immutable = new(true) }))
 		}, invalidText},
-		{"immutable, later", func() error { return patch(t, low, namespace, "web", `{"immutable": true}`) }, invalidText},
+		{"immutable, later", func() error { return patch(t, low, namespace, "web", `{"immutable": true}`) }, noRights},
 		{"generateName", func() error {
 			return create(t, editor, brought(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" }))
 		}, invalidText},

@@ -70,7 +70,7 @@ func TestWhatAUserWithConfigMapsCanDo(t *testing.T) {
 		{What: "moves it to another cluster", Try: annotate("cluster", "far")},
 		{What: "has it act as a service account", Try: annotate("service-account", "deployer")},
 		{What: "turns on a hook", Try: annotate("hooks", "complete")},
-		{What: "makes it immutable", Try: edit("web", `{"immutable": true}`), Refusal: metav1.StatusReasonInvalid},
+		{What: "makes it immutable", Try: edit("web", `{"immutable": true}`)},
 		{What: "makes it immutable while it is deleted", Try: edit("leaving", `{"immutable": true}`)},
 		{What: "writes its status", Try: effective(`{"data": {"status": "{}"}}`)},
 		{What: "writes its inventory", Try: effective(`{"data": {"inventory.local": null}}`)},
