@@ -328,6 +328,23 @@ func TestNoAdoptionWithoutARecord(t *testing.T) {
 	}
 }
 
+// The API server may refuse an adoption, for example by a policy. The status tells its reason.
+func TestARefusedAdoption(t *testing.T) {
+	w := newWorld(t, oneObject, "")
+	w.alien(nil)
+	w.mustPass(t)
+	w.annotate(application.AdoptAnnotation, true)
+	w.admit = immutable("metadata", "labels")
+	for range 5 {
+		w.forget()
+		w.mustReconcile(t)
+		if patches := len(w.touches()); patches > 2 { // with the create that finds the object
+			t.Errorf("%d requests in one pass: %v", patches, w.touches())
+		}
+	}
+	w.checkReconciled(t, application.StateFailed, "Invalid", "v1 ConfigMap demo/config: Invalid: Song aria: metadata.labels: Invalid value: correct it in the Application")
+}
+
 // A preview of an adoption adopts nothing: if the user decides against it, the object stays
 // unchanged.
 func TestAnAdoptionThatWasOnlyLookedAt(t *testing.T) {

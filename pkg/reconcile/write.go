@@ -131,6 +131,8 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 			w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
 		case apierrors.IsNotFound(err): // deleted in the meantime
 			w.create(ctx, o, tries-1)
+		case apierror.IsRefusal(err) && d.marksOnly: // there are no fields to try without
+			w.answers.recordFailure(o, d, err)
 		case apierror.IsRefusal(err):
 			again, live, tries = true, d.before, w.climb(ctx, r, d, err, tries)
 		case err != nil:
