@@ -131,9 +131,7 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 			w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
 		case apierrors.IsNotFound(err): // deleted in the meantime
 			w.create(ctx, o, tries-1)
-		case apierror.IsRefusal(err) && d.marksOnly: // there are no fields to try without
-			w.answers.recordFailure(o, d, err)
-		case apierror.IsRefusal(err):
+		case d.isRefused(err):
 			again, live, tries = true, d.before, w.climb(ctx, r, d, err, tries)
 		case err != nil:
 			w.answers.recordFailure(o, d, err)
@@ -154,6 +152,10 @@ func (w writer) repair(ctx context.Context, o *object, live map[string]any, trie
 		}
 	}
 }
+
+// isRefused reports whether the API server refuses fields of the object. If it refuses the marks, no field is tried
+// without them.
+func (d decision) isRefused(err error) bool { return !d.marksOnly && apierror.IsRefusal(err) }
 
 // decide decides on a live object that is ours, and records an adoption before it is made. If nothing may be
 // written, an object without our marks is foreign: the status must not show what it contains.
