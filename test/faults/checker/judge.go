@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,33 +112,67 @@ func (j *judge) isReached() {
 			j.report(unreached, name, "%s: %s %s", name, what, problem)
 		}
 	}
+	told := map[types.NamespacedName]bool{}
 	for i := range j.Requests {
 		r := &j.Requests[i]
 		name, known := j.owners[keyOf(r)]
 		from, settled := j.Settled[name]
-		if _, byAgent := agentOf(r.User.Username); byAgent && known && settled && isWork(r) && r.IsAccepted() && r.Received.After(from) && r.Received.Before(j.Until) && !j.forgetsRival(name, r) {
-			j.report(unreached, name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
+		if _, byAgent := agentOf(r.User.Username); !byAgent || !known || !settled || !isWork(r) || !r.IsAccepted() || !r.Received.After(from) || !r.Received.Before(j.Until) {
+			continue
 		}
+		if before, after := j.written(name, r); before != nil {
+			if forgetsRival(before, after) {
+				continue
+			}
+			if !told[name] && changesTexts(before, after) {
+				told[name] = true
+				continue
+			}
+		}
+		j.report(unreached, name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
 	}
+}
+
+// written returns an Application before and after a write; nil if the write is not of an Application, or creates it.
+func (j *judge) written(name types.NamespacedName, r *Request) (before, after *application.Application) {
+	versions := j.world.apps[name]
+	at := slices.IndexFunc(versions, func(v *version) bool { return v.turn.Request == r })
+	if at < 1 {
+		return nil, nil
+	}
+	return versions[at-1].app, versions[at].app
 }
 
 // forgetsRival reports whether a write changes what the status says about a rival. The agent
 // forgets a rival ten minutes after the last repair, and has to say so.
-func (j *judge) forgetsRival(name types.NamespacedName, r *Request) bool {
-	versions := j.world.apps[name]
-	at := slices.IndexFunc(versions, func(v *version) bool { return v.turn.Request == r })
-	if at < 1 {
-		return false
-	}
-	before, after := contention(versions[at-1]), contention(versions[at])
-	return before.Status == metav1.ConditionTrue && (after.Status != before.Status || after.Message != before.Message)
+func forgetsRival(before, after *application.Application) bool {
+	was, is := contention(before), contention(after)
+	return was.Status == metav1.ConditionTrue && (is.Status != was.Status || is.Message != was.Message)
 }
 
-func contention(v *version) metav1.Condition {
-	if found := meta.FindStatusCondition(v.app.Status.Conditions, application.ContendedCondition); found != nil {
+func contention(app *application.Application) metav1.Condition {
+	if found := meta.FindStatusCondition(app.Status.Conditions, application.ContendedCondition); found != nil {
 		return *found
 	}
 	return metav1.Condition{}
+}
+
+// changesTexts reports whether a write changes messages, counts or the health of single objects, and nothing else of
+// the status. Such a write may be half a minute late, and then there is one for all that has changed.
+func changesTexts(before, after *application.Application) bool {
+	return !equality.Semantic.DeepEqual(before.Status, after.Status) && equality.Semantic.DeepEqual(withoutTexts(before), withoutTexts(after))
+}
+
+func withoutTexts(app *application.Application) application.Status {
+	status := app.Status
+	status.ContainerHealth, status.Conditions, status.Objects = nil, slices.Clone(status.Conditions), slices.Clone(status.Objects)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = ""
+	}
+	for i := range status.Objects {
+		status.Objects[i].Health, status.Objects[i].Message = "", ""
+	}
+	return status
 }
 
 // missing returns what is wrong with the objects of an Application, except those that

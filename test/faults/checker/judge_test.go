@@ -133,6 +133,19 @@ func saysAll(reconciled, contended bool) func(object) {
 	}
 }
 
+// saysWith returns a change to a status that is reconciled, with a message.
+func saysWith(message string) func(object) {
+	return func(o object) {
+		says(true)(o)
+		var status application.Status
+		if err := json.Unmarshal([]byte(text(o, "data", application.StatusKey)), &status); err != nil {
+			panic(err) // the test's own value
+		}
+		status.Conditions[1].Message = message
+		fields(o, "data")[application.StatusKey] = encoded(status)
+	}
+}
+
 func digestOf(o object) string {
 	return application.Spec{Manifest: text(o, "data", application.ManifestKey)}.Digest()
 }
@@ -251,6 +264,23 @@ func TestJudge(t *testing.T) {
 			c.write(agent, app(web, saysContended(true), service(80)))
 			c.Settled[web] = c.now.Add(time.Millisecond)
 			c.write(agent, app(web, saysContended(false), service(80)))
+		}},
+		{why: "its message comes late", settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysWith("one of two Pods runs"), service(80)))
+		}},
+		{why: "its message changes again and again", want: unreached, settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysWith("one of two Pods runs"), service(80)))
+			c.write(agent, app(web, saysWith("two of two Pods run"), service(80)))
+		}},
+		{why: "its reason comes late", want: unreached, settled: []types.NamespacedName{web}, history: func(c *tape) {
+			running(c)
+			c.write(agent, app(web, saysContended(false), service(80)))
+			c.Settled[web] = c.now.Add(time.Millisecond)
+			c.write(agent, app(web, saysContended(true), service(80)))
 		}},
 		{why: "an object outlives its Application", want: leftOver, settled: []types.NamespacedName{web}, history: func(c *tape) {
 			running(c)
