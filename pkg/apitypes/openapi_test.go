@@ -89,6 +89,27 @@ func TestRefineByDefinedTypes(t *testing.T) {
 	}
 }
 
+// An empty value that the server stores may not be absent. The server drops those of metadata.
+func TestEmptyValuesOfDefinedTypes(t *testing.T) {
+	desired := decode(t, `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening, labels: {}, finalizers: []},
+		spec: {notes: {}, guests: [], light: {}, anything: {inner: {}}, parts: [{name: horn}]}}`)
+	observed, err := schema.Default(desired)
+	check.Must(t, err)
+	refined := concerts(t).Refine(observed, desired)
+	pathsIn := func(live string) (paths []string) {
+		for _, difference := range refined.Compare(desired, decode(t, live)) {
+			paths = append(paths, difference.Path.String())
+		}
+		return paths
+	}
+	check.Equal(t, "absent", []string{"spec.anything", "spec.guests", "spec.light", "spec.notes"}, pathsIn("spec: {parts: [{name: horn}]}"))
+	check.Empty(t, "present", pathsIn("spec: {notes: {}, guests: [], light: {}, anything: {inner: {}}, parts: [{name: horn}]}"))
+	check.Equal(t, "filled", []string{"spec.light.red"},
+		pathsIn("spec: {notes: {high: c}, guests: [ann], light: {red: 1}, anything: {inner: {more: 1}}, parts: [{name: horn}]}"))
+	written := decode(t, "spec: {anything: {}, parts: [{name: horn}]}")
+	check.Empty(t, "dropped by the server", refined.Accept(refined.Forms(desired, written)).Compare(desired, written))
+}
+
 // A document without types, or with an invalid one, is an error.
 func TestInvalidOpenAPIDocuments(t *testing.T) {
 	for why, document := range map[string]string{

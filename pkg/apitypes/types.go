@@ -51,13 +51,16 @@ func (t *Types) Refine(observed schema.Schema, desired map[string]any) schema.Sc
 }
 
 // AcceptWritten returns the schema that accepts the server's form of each desired value. It compares
-// values of types that are not built in by value. If an object does not have the shape of its
-// built-in type, the schema stays unchanged.
+// values of types that are not built in by value, and knows the form of their metadata. If an object does not
+// have the shape of its type, the schema stays unchanged.
 func AcceptWritten(observed schema.Schema, desired map[string]any) schema.Schema {
 	written, err := Written(desired)
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		return observed.ByValue()
+		observed = observed.ByValue()
+		if written, err = writtenMetadata(desired); err != nil {
+			return observed
+		}
 	case err != nil:
 		return observed
 	}

@@ -46,6 +46,21 @@ func Written(object map[string]any) (map[string]any, error) {
 	return written, nil
 }
 
+// writtenMetadata returns an object with its metadata as an API server would write it.
+func writtenMetadata(object map[string]any) (map[string]any, error) {
+	var typed metav1.PartialObjectMetadata
+	if err := Read(map[string]any{"metadata": object["metadata"]}, &typed); err != nil {
+		return nil, fmt.Errorf("read the metadata: %w", err)
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.ObjectMeta)
+	if err != nil {
+		return nil, fmt.Errorf("write the metadata: %w", err)
+	}
+	written := maps.Clone(object)
+	written["metadata"] = metadata
+	return written, nil
+}
+
 // newOf returns an empty value of the object's Go type.
 func newOf(object map[string]any) (runtime.Object, error) {
 	apiVersion, _ := object["apiVersion"].(string)

@@ -26,13 +26,15 @@ func (s Schema) Forms(desired, written map[string]any) []Form {
 }
 
 // valueForm returns the form of a value, of a field that the server adds to a closed object, or of
-// a closed object that it drops.
+// an object or a list that it drops.
 func (s Schema) valueForm(desired map[string]any, d Difference) (form Form, ok bool) {
 	switch n := nodeAt(s.root, d.Path).(type) {
 	case leaf:
 		return Form{d.Path, clone(d.Want), clone(d.Have)}, true
 	case object:
-		return Form{d.Path, digest(ValueAt(desired, d.Path)), nil}, n.closed && d.Have == nil
+		return Form{d.Path, digest(ValueAt(desired, d.Path)), nil}, (n.closed || n.isKept) && d.Have == nil
+	case list:
+		return Form{d.Path, lengthAt(desired, d.Path), nil}, n.isKept && d.Have == nil
 	case nil:
 		return Form{d.Path, digest(ValueAt(desired, d.Path[:len(d.Path)-1])), digest(d.Have)}, true
 	}
@@ -97,7 +99,7 @@ func accept(n node, known []Form, depth int) node {
 				n.forms = append(slices.Clip(n.forms), below...)
 			}
 		}
-		if n.closed {
+		if n.closed || n.isKept {
 			for _, form := range known {
 				if len(form.Path) == depth {
 					n.forms = append(slices.Clip(n.forms), Form{Want: form.Want})

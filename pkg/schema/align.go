@@ -76,7 +76,7 @@ func KeysAt(t Type, path Path) []Key {
 // In a default schema, these values are closed, so that nothing else may stand in them, except
 // what was accepted (see [Schema.Accept]): an empty list, an empty object with known fields, an
 // object with one writer, and each element of a list without keys. Such an element is restored as a
-// whole. A closed object may not be absent.
+// whole. A closed object may not be absent, and neither may an empty object or list of a known type.
 func (s Schema) Align(t Type) Schema {
 	if root, ok := align(s.root, t, false).(object); ok {
 		s.root = root
@@ -107,6 +107,7 @@ func align(n node, t Type, atomic bool) node {
 	case object:
 		atomic = atomic || structure == AtomicMap
 		n.closed = n.isDefault && (atomic || len(n.fields) == 0 && structure == Struct)
+		n.isKept = n.isDefault && len(n.fields) == 0 && t != nil
 		fields := make([]field, 0, len(n.fields))
 		for _, f := range n.fields {
 			fields = append(fields, field{f.name, align(f.node, fieldType(t, f.name), atomic)})
@@ -123,6 +124,7 @@ func align(n node, t Type, atomic bool) node {
 			items = append(items, align(item, elementType(t), atomic || structure != KeyedList))
 		}
 		n.items = items
+		n.isKept = n.isDefault && len(items) == 0 && t != nil
 		return n
 	}
 	return n

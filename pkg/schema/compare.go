@@ -118,7 +118,7 @@ func (c *comparison) value(want, have any) {
 func (c *comparison) object(n object, want, have any) {
 	wanted, wantOK := want.(map[string]any)
 	fields, haveOK := have.(map[string]any)
-	isMissed := n.closed && wantOK && have == nil && !n.mayBeAbsent()
+	isMissed := wantOK && have == nil && !n.mayBeAbsent()
 	switch {
 	case want != nil && !wantOK, want == nil && have != nil && !haveOK:
 		c.value(want, have)
@@ -172,7 +172,7 @@ func (c *comparison) list(n list, want, have any) {
 	case want != nil && !wantOK, want == nil && have != nil && !haveOK:
 		c.value(want, have)
 		return
-	case have != nil && !haveOK:
+	case have != nil && !haveOK, wantOK && have == nil && !n.mayBeAbsent():
 		c.add(Changed, want, have)
 		return
 	}

@@ -33,7 +33,7 @@
 //	S.Values(D, L)          each observed value, with its paths in D and in L
 //	S.Forget(D, M, L, f)    D without learned values at the field f, which the server now refuses
 //
-// A null equals an absent field, an absent object equals an empty one, and so does an absent list.
+// A null equals an absent field, and an absent object or list equals an empty one, unless its type is known.
 // Numbers are compared by value. Otherwise the comparison is literal, and lists are aligned by
 // index, unless knowledge about the API refines the schema:
 //

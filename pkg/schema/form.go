@@ -22,8 +22,8 @@ type Form struct {
 	// that the server adds, or the places of the desired elements in the order in which it keeps
 	// them.
 	//
-	// For a closed object, Want is the digest of the desired one, and Have nil if the server drops
-	// it. For a field that the server adds to it, Have is the digest of the field.
+	// For a closed or an empty object, Want is the digest of the desired one, and Have nil if the server
+	// drops it. For a field that the server adds to it, Have is the digest of the field.
 	Want any `json:"want,omitempty"`
 	Have any `json:"have,omitempty"`
 }
@@ -79,10 +79,13 @@ func (n object) isForeign(name string, value any) bool {
 	return true
 }
 
-// mayBeAbsent reports whether the server drops the closed object.
+// mayBeAbsent reports whether an absent object equals the desired one, or the server drops it.
 func (n object) mayBeAbsent() bool {
-	return slices.ContainsFunc(n.forms, func(form Form) bool { return len(form.Path) == 0 })
+	return !n.closed && !n.isKept || slices.ContainsFunc(n.forms, func(form Form) bool { return len(form.Path) == 0 })
 }
+
+// mayBeAbsent reports whether an absent list equals the desired one, or the server drops it.
+func (n list) mayBeAbsent() bool { return !n.isKept || n.forms.has(int64(0), nil) }
 
 // hasAll reports whether the schema has all fields of an object.
 func (n object) hasAll(fields map[string]any) bool {

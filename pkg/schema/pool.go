@@ -59,7 +59,7 @@ func (p *Pool) share(n node) (node, uint64) {
 }
 
 func (p *Pool) shareObject(n object) (node, uint64) {
-	key, whole := fmt.Appendf(nil, "object %t %t", n.isDefault, n.closed), len(n.forms) == 0
+	key, whole := fmt.Appendf(nil, "object %t %t %t", n.isDefault, n.closed, n.isKept), len(n.forms) == 0
 	n.fields = slices.Clone(n.fields)
 	for i, f := range n.fields {
 		inner, number := p.share(f.node)
@@ -74,7 +74,7 @@ func (p *Pool) shareObject(n object) (node, uint64) {
 }
 
 func (p *Pool) shareList(n list) (node, uint64) {
-	key := fmt.Appendf(nil, "list %d %d %d %#v %#v %d %t", n.min, n.max, n.given, n.keys, n.stated, n.alignment, n.isDefault)
+	key := fmt.Appendf(nil, "list %d %d %d %#v %#v %d %t %t", n.min, n.max, n.given, n.keys, n.stated, n.alignment, n.isDefault, n.isKept)
 	whole := len(n.forms) == 0
 	n.items = slices.Clone(n.items)
 	for i, item := range n.items {

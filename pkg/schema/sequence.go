@@ -169,11 +169,11 @@ func (n object) matches(want, have any) bool {
 			return false
 		}
 	}
-	if !n.closed || want == nil {
+	if want == nil {
 		return true
 	}
 	for name, value := range fields {
-		if n.isForeign(name, value) {
+		if n.closed && n.isForeign(name, value) {
 			return false
 		}
 	}
@@ -185,6 +185,9 @@ func (n list) matches(want, have any) bool {
 	elements, haveOK := have.([]any)
 	if want != nil && !wantOK || have != nil && !haveOK {
 		return want == nil || equal(want, have)
+	}
+	if want != nil && have == nil && !n.mayBeAbsent() {
+		return false
 	}
 	var room scratch
 	pairs := pairing{places: n.places(wanted), elements: len(elements), identified: n.identifies(wanted)}

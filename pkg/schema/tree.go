@@ -27,7 +27,9 @@ type (
 		isDefault bool
 		// closed reports that no other fields may stand in the object, see [Schema.Align].
 		closed bool
-		// forms are the accepted fields of a closed object, and whether it may be absent.
+		// isKept reports that the object is empty, and may not be absent, see [Schema.Align].
+		isKept bool
+		// forms are the accepted fields of a closed object, and whether an object may be absent.
 		forms forms
 	}
 	// list has schemas of its first elements.
@@ -42,13 +44,15 @@ type (
 		// isDefault reports that the list is part of a default schema: it has exactly the elements of
 		// the manifest, also if that are none.
 		isDefault bool
+		// isKept reports that the list is empty, and may not be absent, see [Schema.Align].
+		isKept bool
 		// stated is the user's text of the keys. If nil, they are the API's, and not part of the
 		// document.
 		stated any
 		// given is the number of elements in the manifest, as far as it matters: desired elements
 		// beyond them were learned.
 		given int
-		// forms are the accepted forms of the length.
+		// forms are the accepted forms of the length, and whether an empty list may be absent.
 		forms forms
 	}
 )

@@ -125,6 +125,7 @@ spec:
               owner: {type: string, default: library}
               width: {type: integer}
               labels: {type: object, additionalProperties: {type: string}}
+              boxes: {type: array, items: {type: string}}
               books: {type: array, items: {type: object, properties: {title: {type: string}, year: {type: integer}, tags: {type: array, items: {type: string}}}}}
               anything: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
