@@ -58,7 +58,7 @@ func prepared(t *testing.T, manifest, observerSchema string, annotations ...stri
 	if observerSchema != "" {
 		cm.Data[application.ObserverSchemaKey] = observerSchema
 	}
-	check.Must(t, mutate.PrepareForCreate(t.Context(), cm).Refusals.ToAggregate())
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 	cm.UID, cm.ResourceVersion = "1", "1"
 	return cm
 }

@@ -119,7 +119,7 @@ func (j *judgement) leavesHook(part compose.Part) bool {
 func (c *creation) unsupportedIn(ctx context.Context, j *judgement) ([]unsupported, error) {
 	var found []unsupported
 	for _, app := range j.apps {
-		prepared := mutate.PrepareForCreate(ctx, app.cm.DeepCopy())
+		prepared := mutate.PrepareForCreate(ctx.Err, app.cm.DeepCopy())
 		var mistakes field.ErrorList
 		for _, refusal := range prepared.Refusals {
 			object, ok := app.unsupported(refusal.Field, refusal.Type == field.ErrorTypeForbidden)

@@ -147,9 +147,9 @@ func (d *differ) admit(ctx context.Context, draft draft, stored *corev1.ConfigMa
 	sent := draft.cm.DeepCopy() // without what the webhook adds
 	var prepared mutate.Prepared
 	if stored == nil {
-		prepared = mutate.PrepareForCreate(ctx, draft.cm)
+		prepared = mutate.PrepareForCreate(ctx.Err, draft.cm)
 	} else {
-		prepared = mutate.PrepareForUpdate(ctx, draft.cm, stored, application.IsAdmitted(stored))
+		prepared = mutate.PrepareForUpdate(ctx.Err, draft.cm, stored, application.IsAdmitted(stored))
 	}
 	if err := draft.tell(d.ErrOut, prepared); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (c *creation) changesNothing(ctx context.Context, app composed, connect fun
 		return nil
 	}
 	cm := app.cm.DeepCopy()
-	mutate.PrepareForCreate(ctx, cm)
+	mutate.PrepareForCreate(ctx.Err, cm)
 	read, err := application.Read(cm)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (r rendering) run(ctx context.Context, e *environment) error {
 		if err := draft.place(e.hub); err != nil {
 			return err
 		}
-		if err := draft.tell(e.ErrOut, mutate.PrepareForCreate(ctx, draft.cm)); err != nil {
+		if err := draft.tell(e.ErrOut, mutate.PrepareForCreate(ctx.Err, draft.cm)); err != nil {
 			failures = append(failures, err)
 			continue
 		}

@@ -34,8 +34,6 @@ const (
 	// randomness. The packages of pureAbove are pure as well.
 	pureLayers = 4
 	pureAbove  = "pkg/status pkg/plan pkg/forecast internal/lens"
-	// ending packages take a context, because admission ends with its request.
-	ending = "pkg/mutate"
 	// generic packages know no Application.
 	generic     = "pkg/observer pkg/apply"
 	application = "pkg/application pkg/mutate"
@@ -65,8 +63,6 @@ func objection(pkg, imported string, inTest bool) string {
 	target, ours := strings.CutPrefix(imported, module)
 	own, other := layerOf(pkg), layerOf(target)
 	switch {
-	case imported == "context" && has(ending, pkg):
-		return ""
 	case !inTest && isPure(pkg) && impure.MatchString(imported) && !types.MatchString(imported):
 		return "the package is pure"
 	case !ours, target == pkg, other < 0 && inTest: // the test of a package imports it
@@ -145,7 +141,7 @@ func TestObjections(t *testing.T) {
 		{"pkg/mutate", module + "pkg/manifest", false, false},
 		{"pkg/reconcile", module + "test/cluster", false, true},
 		{"pkg/reconcile", module + "test/cluster", true, false},
-		{"pkg/mutate", "context", false, false},
+		{"pkg/mutate", "context", false, true},
 		{"pkg/schema", "context", false, true},
 		{"pkg/schema", "context", true, false},
 		{"internal/lens", "k8s.io/client-go/dynamic", false, true},

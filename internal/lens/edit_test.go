@@ -83,7 +83,7 @@ func admitted(t testing.TB, resource, observerSchema string) (*application.Appli
 	if observerSchema != "" {
 		cm.Data[application.ObserverSchemaKey] = observerSchema
 	}
-	if prepared := mutate.PrepareForCreate(t.Context(), cm); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
 		t.Fatalf("refused: %v\n%s", prepared.Refusals, observerSchema)
 	}
 	app, err := application.Read(cm)

@@ -182,7 +182,7 @@ func (h *handler) compute(ctx context.Context, do func(started time.Time)) error
 func (h *handler) prepare(ctx context.Context, request admission.Request, after, stored *corev1.ConfigMap, admitted bool) (mutate.Prepared, error) {
 	var prepared mutate.Prepared
 	err := h.compute(ctx, func(started time.Time) {
-		prepared = mutate.PrepareForUpdate(ctx, after, stored, admitted)
+		prepared = mutate.PrepareForUpdate(ctx.Err, after, stored, admitted)
 		prepared.Warnings = append(prepared.Warnings, mutate.RecordHolder(after, stored, request.UserInfo.Username)...)
 		prepared.Warnings = append(prepared.Warnings, mutate.SuspectHold(after, stored, started)...)
 	})

@@ -46,7 +46,7 @@ func newSubject(t testing.TB, manifestText string) subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "app-uid", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
 		Data:       map[string]string{application.ManifestKey: manifestText},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context(), cm); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
 	app, err := application.Read(cm)

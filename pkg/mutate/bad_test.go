@@ -177,7 +177,7 @@ func (b badInput) request(t testing.TB) (cm, stored *corev1.ConfigMap) {
 	cm.Labels, cm.Finalizers = nil, nil
 	cm.Data = map[string]string{"spec.manifest": storedManifest}
 	if b.Stored != nil {
-		check.Must(t, mutate.PrepareForCreate(t.Context(), cm).Refusals.ToAggregate())
+		check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 		cm.UID, cm.ResourceVersion = "u1", "7"
 		stored = merged(t, cm, b.Stored)
 		cm = stored.DeepCopy()
@@ -233,9 +233,9 @@ func judge(cm, stored *corev1.ConfigMap, scope mutate.Scope) verdict {
 
 func prepare(cm, stored *corev1.ConfigMap) mutate.Prepared {
 	if stored == nil {
-		return mutate.PrepareForCreate(context.Background(), cm)
+		return mutate.PrepareForCreate(context.Background().Err, cm)
 	}
-	return mutate.PrepareForUpdate(context.Background(), cm, stored, true)
+	return mutate.PrepareForUpdate(context.Background().Err, cm, stored, true)
 }
 
 // objects locates identities as an API server with a few kinds does. Like the webhook, it

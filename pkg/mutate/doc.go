@@ -6,7 +6,7 @@
 // status subresource. A user's request never sets status. The status of webhook and agents comes
 // from the stored object.
 //
-//	prepared := mutate.PrepareForCreate(ctx, cm) // cm now has the status documents
+//	prepared := mutate.PrepareForCreate(ctx.Err, cm) // cm now has the status documents
 //
 // A refusal names the place and the way out:
 //

@@ -41,7 +41,7 @@ func TestGiveUpAFormerCluster(t *testing.T) {
 	delete(want.Data, "inventory.local")
 	delete(want.Labels, "holder.krake.dev/local")
 	want.Finalizers = []string{"example.org/mine"}
-	prepared := mutate.PrepareForUpdate(t.Context(), cm, was, true)
+	prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
 	check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 	check.Equal(t, "ConfigMap", want, cm)
 	check.Equal(t, "warnings", 10, len(prepared.Warnings))
@@ -65,7 +65,7 @@ func TestWhatCannotBeGivenUp(t *testing.T) {
 		was := moved(t)
 		cm := was.DeepCopy()
 		cm.Annotations["krake.dev/force-delete"] = value
-		check.Equal(t, "refusals", []any{want}, messages(mutate.PrepareForUpdate(t.Context(), cm, was, true).Refusals))
+		check.Equal(t, "refusals", []any{want}, messages(mutate.PrepareForUpdate(t.Context().Err, cm, was, true).Refusals))
 	}
 }
 
@@ -75,7 +75,7 @@ func TestGiveUpADeletedApplication(t *testing.T) {
 	was.DeletionTimestamp = new(metav1.Now())
 	cm := was.DeepCopy()
 	cm.Annotations["krake.dev/force-delete"] = "true"
-	prepared := mutate.PrepareForUpdate(t.Context(), cm, was, true)
+	prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
 	check.Equal(t, "holders", nil, application.HoldersOf(cm))
 	check.Equal(t, "warnings", 10, len(prepared.Warnings)) // edge has no objects yet
 }

@@ -1,7 +1,6 @@
 package mutate
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,26 +40,27 @@ type Prepared struct {
 }
 
 // PrepareForCreate completes a ConfigMap that a user creates as an Application, or turns into one.
-// It drops the status of the request, and computes the documents. If the context ends before, the
-// computation ends with a refusal.
-func PrepareForCreate(ctx context.Context, cm *corev1.ConfigMap) Prepared {
+// It drops the status of the request, and computes the documents. ended
+// returns why the request has ended for which they are computed, nil while it has not: the computation then
+// ends between two steps, with a refusal.
+func PrepareForCreate(ended func() error, cm *corev1.ConfigMap) Prepared {
 	none := &corev1.ConfigMap{}
-	return withStatusOf(none, cm, func() Prepared { return publish(ctx, cm, none, nil) })
+	return withStatusOf(none, cm, func() Prepared { return publish(ended, cm, none, nil) })
 }
 
 // PrepareForUpdate completes a user's update of a ConfigMap of which at least one version is an
 // Application. The status is the stored one. The documents are computed again only after a change
 // of the spec, or of another part that requires rights of the user. admitted reports that the stored
 // version was admitted, as its signature proves.
-func PrepareForUpdate(ctx context.Context, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
+func PrepareForUpdate(ended func() error, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	if !application.IsApplication(stored) {
-		return PrepareForCreate(ctx, cm)
+		return PrepareForCreate(ended, cm)
 	}
 	if !application.IsApplication(cm) {
 		return Prepared{Refusals: field.ErrorList{forbidden(annotationPath(application.FormatAnnotation),
 			"an Application cannot be turned back into a plain ConfigMap: delete it")}}
 	}
-	return withStatusOf(stored, cm, func() Prepared { return prepareChange(ctx, cm, stored, admitted) })
+	return withStatusOf(stored, cm, func() Prepared { return prepareChange(ended, cm, stored, admitted) })
 }
 
 // withStatusOf prepares a request with the stored status instead of its own, and warns of the
@@ -79,7 +79,7 @@ func withStatusOf(stored, cm *corev1.ConfigMap, prepare func() Prepared) Prepare
 }
 
 // prepareChange prepares an update of an Application that stays one, with the stored status.
-func prepareChange(ctx context.Context, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
+func prepareChange(ended func() error, cm, stored *corev1.ConfigMap, admitted bool) Prepared {
 	// The request may contain a deletion that the API server does not store.
 	deleting := !stored.DeletionTimestamp.IsZero()
 	left := giveUp(cm, deleting)
@@ -93,7 +93,7 @@ func prepareChange(ctx context.Context, cm, stored *corev1.ConfigMap, admitted b
 	if err != nil {
 		return Prepared{Refusals: field.ErrorList{invalid("data", err.Error())}}
 	}
-	prepared := publish(ctx, cm, stored, learned)
+	prepared := publish(ended, cm, stored, learned)
 	prepared.Warnings = append(left, prepared.Warnings...)
 	return prepared
 }
@@ -165,7 +165,7 @@ func inLines(ids []manifest.ID) []string {
 	return lines
 }
 
-func publish(ctx context.Context, cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
+func publish(ended func() error, cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
 	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
 	if !hasSource(cm) {
 		return Prepared{Refusals: atMost(refusals)} // without resources, the observer schema would be refused too
@@ -181,7 +181,7 @@ func publish(ctx context.Context, cm, stored *corev1.ConfigMap, learned []map[st
 		prepared.URL = source.URL
 		prepared.publishUnfetched(cm, stored, refusal)
 	} else {
-		prepared.publishDesired(ctx, cm, learned)
+		prepared.publishDesired(ended, cm, learned)
 	}
 	return prepared
 }
@@ -206,8 +206,8 @@ func (p *Prepared) publishUnfetched(cm, stored *corev1.ConfigMap, refusal *field
 	}
 }
 
-func (p *Prepared) publishDesired(ctx context.Context, cm *corev1.ConfigMap, learned []map[string]any) {
-	desired, warnings, refusals := desiredOf(ctx, p.Spec, learned)
+func (p *Prepared) publishDesired(ended func() error, cm *corev1.ConfigMap, learned []map[string]any) {
+	desired, warnings, refusals := desiredOf(ended, p.Spec, learned)
 	p.Wanted = identities(desired.Manifest)
 	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(append(refusals, checkItself(cm, p.Wanted)...), p.Spec)))
 	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
@@ -226,13 +226,13 @@ func (p *Prepared) publishDesired(ctx context.Context, cm *corev1.ConfigMap, lea
 
 // desiredOf returns the desired state, with warnings and refusals. If there are refusals, only the
 // manifest is complete.
-func desiredOf(ctx context.Context, spec application.Spec, learned []map[string]any) (Desired, []string, field.ErrorList) {
-	d := read(spec, ctx.Err)
+func desiredOf(ended func() error, spec application.Spec, learned []map[string]any) (Desired, []string, field.ErrorList) {
+	d := read(spec, ended)
 	warnings, refusals := checkTypes(d.Manifest)
 	if refusals = slices.Concat(d.refusals, refusals); len(refusals) > 0 {
 		return d.Desired, slices.Concat(d.warnings, warnings), refusals
 	}
-	if refusals := d.desire(learned, ctx.Err); len(refusals) > 0 {
+	if refusals := d.desire(learned, ended); len(refusals) > 0 {
 		return d.Desired, nil, refusals
 	}
 	return d.Desired, slices.Concat(d.warnings, suspect(d.Desired), warnings), nil

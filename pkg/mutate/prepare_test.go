@@ -63,13 +63,13 @@ func forge(cm *corev1.ConfigMap) {
 
 func prepareCreate(t *testing.T, cm *corev1.ConfigMap) {
 	t.Helper()
-	check.Must(t, mutate.PrepareForCreate(t.Context(), cm).Refusals.ToAggregate())
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 }
 
 func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	t.Helper()
 	before := stored.DeepCopy()
-	check.Must(t, mutate.PrepareForUpdate(t.Context(), cm, stored, application.IsAdmitted(stored)).Refusals.ToAggregate())
+	check.Must(t, mutate.PrepareForUpdate(t.Context().Err, cm, stored, application.IsAdmitted(stored)).Refusals.ToAggregate())
 	check.Equal(t, "the stored object", before, stored)
 }
 
@@ -246,7 +246,7 @@ func TestUpdateByARequestThatSaysDeleted(t *testing.T) {
 	cm.DeletionTimestamp = new(metav1.Now())
 	cm.Data["spec.manifest"], cm.Data["status.last_applied_manifest"] = "a: &x 1", "forged"
 	cm.Annotations["krake.dev/force-delete"] = "true"
-	check.Equal(t, "refusals", 1, len(mutate.PrepareForUpdate(t.Context(), cm, was, true).Refusals))
+	check.Equal(t, "refusals", 1, len(mutate.PrepareForUpdate(t.Context().Err, cm, was, true).Refusals))
 	cm.Data["spec.manifest"] = was.Data["spec.manifest"]
 	prepareUpdate(t, cm, was)
 	check.Equal(t, "data", was.Data, cm.Data)
@@ -261,7 +261,7 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.OwnerReferences = cm.OwnerReferences[:1]
 	want := cm.DeepCopy()
-	if prepared := mutate.PrepareForUpdate(t.Context(), cm, was, true); prepared.Checked {
+	if prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true); prepared.Checked {
 		t.Error("rights are asked for")
 	}
 	check.Equal(t, "ConfigMap", want, cm)
@@ -297,7 +297,7 @@ func TestUpdateAsksForRights(t *testing.T) {
 			was := stored(t)
 			cm := was.DeepCopy()
 			test.change(cm)
-			prepared := mutate.PrepareForUpdate(t.Context(), cm, was, true)
+			prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
 			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 			check.Equal(t, "asked", test.want, prepared.Checked)
 			if test.want {
@@ -321,7 +321,7 @@ func TestUpdateBackToTheDefaults(t *testing.T) {
 		cm := was.DeepCopy()
 		delete(cm.Annotations, annotation)
 		want := cm.DeepCopy()
-		prepared := mutate.PrepareForUpdate(t.Context(), cm, was, true)
+		prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
 		check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 		check.Equal(t, "asked without "+annotation, asked, prepared.Checked)
 		check.Equal(t, "ConfigMap", want, cm)
@@ -373,17 +373,17 @@ func TestStatusThatIsIgnored(t *testing.T) {
 	cm := submitted()
 	forge(cm)
 	check.Equal(t, "warnings of a creation", "binaryData.inventory.far, binaryData.status.learned, data.inventory.edge, 10 more: "+
-		"only webhook and agents write it, so the request does not change it", mutate.PrepareForCreate(t.Context(), cm).Warnings[0])
-	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(t.Context(), cm).Warnings)) // the warning of the schema
+		"only webhook and agents write it, so the request does not change it", mutate.PrepareForCreate(t.Context().Err, cm).Warnings[0])
+	check.Equal(t, "warnings of the same, asked again", 1, len(mutate.PrepareForCreate(t.Context().Err, cm).Warnings)) // the warning of the schema
 
 	was := stored(t)
-	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(t.Context(), was.DeepCopy(), was, true).Warnings))
-	check.Equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(t.Context(), submitted(), was, true).Warnings))
+	check.Equal(t, "warnings of what is stored", 0, len(mutate.PrepareForUpdate(t.Context().Err, was.DeepCopy(), was, true).Warnings))
+	check.Equal(t, "warnings of a request without status", 0, len(mutate.PrepareForUpdate(t.Context().Err, submitted(), was, true).Warnings))
 	labelled := was.DeepCopy()
 	labelled.Labels["krake.dev/state"] = "FAILED"
 	check.Equal(t, "warnings of a label", []string{
 		"metadata.labels[krake.dev/state]: only webhook and agents write it, so the request does not change it",
-	}, mutate.PrepareForUpdate(t.Context(), labelled, was, true).Warnings)
+	}, mutate.PrepareForUpdate(t.Context().Err, labelled, was, true).Warnings)
 }
 
 // On its own cluster, an Application cannot have a ConfigMap of its own name.
@@ -405,7 +405,7 @@ func TestAnApplicationIsNoObjectOfItself(t *testing.T) {
 			cm.Annotations["krake.dev/cluster"] = c.cluster
 		}
 		cm.Data = map[string]string{"spec.manifest": "{apiVersion: v1, kind: Service, metadata: {name: first}}\n---\n" + c.object}
-		refusals := mutate.PrepareForCreate(t.Context(), cm).Refusals
+		refusals := mutate.PrepareForCreate(t.Context().Err, cm).Refusals
 		if refused := len(refusals) == 1 && refusals[0].Field == "data.spec.manifest[1].metadata.name"; refused != c.refused || !refused && len(refusals) > 0 {
 			t.Errorf("%s: %v", why, refusals)
 		}
@@ -417,7 +417,7 @@ func TestTheRequestHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	cm := submitted()
-	refusals := mutate.PrepareForCreate(ctx, cm).Refusals
+	refusals := mutate.PrepareForCreate(ctx.Err, cm).Refusals
 	check.Equal(t, "refusals", []any{"data: Internal error: context canceled"}, messages(refusals))
 	check.Equal(t, "documents", false, application.IsAdmitted(cm))
 }
@@ -452,7 +452,7 @@ func TestSizesOfTheConfigMap(t *testing.T) {
 			cm := submitted()
 			cm.Data = map[string]string{"spec.manifest": storedManifest}
 			test.change(cm)
-			refusals := mutate.PrepareForCreate(t.Context(), cm).Refusals
+			refusals := mutate.PrepareForCreate(t.Context().Err, cm).Refusals
 			if test.want == "" {
 				check.Empty(t, "refusals", refusals)
 			} else if len(refusals) != 1 || !strings.HasPrefix(refusals[0].Error(), test.want) {

@@ -64,7 +64,7 @@ func TestSuspicious(t *testing.T) {
 			if test.schema != "" {
 				cm.Data["spec.observer_schema"] = test.schema
 			}
-			prepared := mutate.PrepareForCreate(t.Context(), cm)
+			prepared := mutate.PrepareForCreate(t.Context().Err, cm)
 			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
 			check.Equal(t, "warnings", test.want, prepared.Warnings)
 		})
@@ -95,7 +95,7 @@ func TestUnreadable(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			cm := submitted()
 			cm.Data = map[string]string{"spec.manifest": test.manifest}
-			check.Equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(t.Context(), cm).Refusals))
+			check.Equal(t, "refusals", []any{test.want}, messages(mutate.PrepareForCreate(t.Context().Err, cm).Refusals))
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestEachAnnotationThatIsNoTextIsNamed(t *testing.T) {
 		"data.spec.manifest[0].metadata.annotations[a.b/c]: Invalid value: its type has to be string, and is object",
 		"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number",
 		"data.spec.manifest[0].metadata.annotations[enabled]: Invalid value: its type has to be string, and is bool",
-	}, messages(mutate.PrepareForCreate(t.Context(), cm).Refusals))
+	}, messages(mutate.PrepareForCreate(t.Context().Err, cm).Refusals))
 }
 
 // A hold without effect, or for a long time, is accepted with a warning. Only the request that

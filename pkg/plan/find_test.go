@@ -35,7 +35,7 @@ func newPlan(t *testing.T) (*application.Application, *plan.Cache) {
 		}},
 		Data: map[string]string{application.ManifestKey: several},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context(), cm); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
 	app, err := application.Read(cm)

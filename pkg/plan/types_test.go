@@ -37,7 +37,7 @@ func newConcert(t *testing.T, parts string, learned ...map[string]any) *applicat
 				{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}}`,
 		},
 	}
-	check.Must(t, mutate.PrepareForCreate(t.Context(), cm).Refusals.ToAggregate())
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 	app, err := application.Read(cm)
 	check.Must(t, err)
 	app.Learned = learned

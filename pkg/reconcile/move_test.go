@@ -24,7 +24,7 @@ func (w *world) travel(t *testing.T, to string) {
 	t.Helper()
 	stored := w.cm.DeepCopy()
 	w.annotate(application.ClusterAnnotation, to)
-	if prepared := mutate.PrepareForUpdate(t.Context(), w.cm, stored, true); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
 	w.cm.ResourceVersion = w.next()
@@ -233,7 +233,7 @@ func TestMoveToAClusterThatWasGivenUp(t *testing.T) {
 	w.annotate(application.ForceDeleteAnnotation, "local")
 	stored := w.cm.DeepCopy()
 	w.annotate(application.ClusterAnnotation, "local")
-	prepared := mutate.PrepareForUpdate(t.Context(), w.cm, stored, true)
+	prepared := mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true)
 	if len(prepared.Refusals) != 1 || prepared.Refusals[0].Field != "metadata.annotations[krake.dev/force-delete]" {
 		t.Errorf("refusals: %v", prepared.Refusals)
 	}

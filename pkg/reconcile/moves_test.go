@@ -299,7 +299,7 @@ func (s *seat) Call(context.Context, manifest.Ref, int32) error {
 
 // admit completes a user's update as admission does.
 func (j *restless) admit(cm *corev1.ConfigMap) {
-	if prepared := mutate.PrepareForUpdate(j.t.Context(), cm, j.stored(), true); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForUpdate(j.t.Context().Err, cm, j.stored(), true); len(prepared.Refusals) > 0 {
 		j.t.Fatal(prepared.Refusals)
 	}
 	wanted := wantedBy(j.t, cm)

@@ -107,7 +107,7 @@ func (w *world) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	t.Helper()
 	stored := w.cm.DeepCopy()
 	change(w.cm)
-	if prepared := mutate.PrepareForUpdate(t.Context(), w.cm, stored, true); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
 	w.cm.ResourceVersion = w.next()

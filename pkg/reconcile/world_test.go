@@ -107,7 +107,7 @@ func newWorld(t testing.TB, manifestText, schemaText string) *world {
 		},
 		Data: map[string]string{application.ManifestKey: manifestText, application.ObserverSchemaKey: schemaText},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context(), cm); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
 		t.Fatal(prepared.Refusals)
 	}
 	w := &world{

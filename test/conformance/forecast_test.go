@@ -72,7 +72,7 @@ func plannedOf(t *testing.T, c testCase) (*application.Application, *plan.Object
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "u", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
 		Data:       map[string]string{application.ManifestKey: documents(t, s.applied), application.ObserverSchemaKey: documents(t, s.mangled)},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context(), cm); len(prepared.Refusals) > 0 {
+	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
 		return nil, nil, nil
 	}
 	app, err := application.Read(cm)
