@@ -99,11 +99,9 @@ func accept(n node, known []Form, depth int) node {
 				n.forms = append(slices.Clip(n.forms), below...)
 			}
 		}
-		if n.closed || n.isKept {
-			for _, form := range known {
-				if len(form.Path) == depth {
-					n.forms = append(slices.Clip(n.forms), Form{Want: form.Want})
-				}
+		for _, form := range known {
+			if len(form.Path) == depth {
+				n.forms = append(slices.Clip(n.forms), Form{Want: form.Want})
 			}
 		}
 		return n.with(fields)

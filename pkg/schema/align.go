@@ -114,19 +114,23 @@ func align(n node, t Type, atomic bool) node {
 		}
 		return n.with(fields)
 	case list:
-		n.keys = keysOf(n, t)
-		n.alignment = inOrder
-		if structure == SetList {
-			n.alignment = inNoOrder
-		}
-		items := make([]node, 0, len(n.items))
-		for _, item := range n.items {
-			items = append(items, align(item, elementType(t), atomic || structure != KeyedList))
-		}
-		n.items = items
-		n.isKept = n.isDefault && len(items) == 0 && t != nil
-		return n
+		return alignList(n, t, structure, atomic)
 	}
+	return n
+}
+
+func alignList(n list, t Type, structure Structure, atomic bool) list {
+	n.keys = keysOf(n, t)
+	n.alignment = inOrder
+	if structure == SetList {
+		n.alignment = inNoOrder
+	}
+	items := make([]node, 0, len(n.items))
+	for _, item := range n.items {
+		items = append(items, align(item, elementType(t), atomic || structure != KeyedList))
+	}
+	n.items = items
+	n.isKept = n.isDefault && len(items) == 0 && t != nil
 	return n
 }
 

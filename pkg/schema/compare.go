@@ -172,7 +172,7 @@ func (c *comparison) list(n list, want, have any) {
 	case want != nil && !wantOK, want == nil && have != nil && !haveOK:
 		c.value(want, have)
 		return
-	case have != nil && !haveOK, wantOK && have == nil && !n.mayBeAbsent():
+	case have != nil && !haveOK, n.isMissed(want, have):
 		c.add(Changed, want, have)
 		return
 	}

@@ -84,8 +84,10 @@ func (n object) mayBeAbsent() bool {
 	return !n.closed && !n.isKept || slices.ContainsFunc(n.forms, func(form Form) bool { return len(form.Path) == 0 })
 }
 
-// mayBeAbsent reports whether an absent list equals the desired one, or the server drops it.
-func (n list) mayBeAbsent() bool { return !n.isKept || n.forms.has(int64(0), nil) }
+// isMissed reports that an empty list is absent, and that the server does not drop it.
+func (n list) isMissed(want, have any) bool {
+	return n.isKept && want != nil && have == nil && !n.forms.has(int64(0), nil)
+}
 
 // hasAll reports whether the schema has all fields of an object.
 func (n object) hasAll(fields map[string]any) bool {

@@ -183,11 +183,8 @@ func (n object) matches(want, have any) bool {
 func (n list) matches(want, have any) bool {
 	wanted, wantOK := want.([]any)
 	elements, haveOK := have.([]any)
-	if want != nil && !wantOK || have != nil && !haveOK {
+	if want != nil && !wantOK || have != nil && !haveOK || n.isMissed(want, have) {
 		return want == nil || equal(want, have)
-	}
-	if want != nil && have == nil && !n.mayBeAbsent() {
-		return false
 	}
 	var room scratch
 	pairs := pairing{places: n.places(wanted), elements: len(elements), identified: n.identifies(wanted)}

@@ -117,20 +117,23 @@ func (j *judge) isReached() {
 		r := &j.Requests[i]
 		name, known := j.owners[keyOf(r)]
 		from, settled := j.Settled[name]
-		if _, byAgent := agentOf(r.User.Username); !byAgent || !known || !settled || !isWork(r) || !r.IsAccepted() || !r.Received.After(from) || !r.Received.Before(j.Until) {
+		if !known || !settled || !isWrittenByAgent(r) || !r.Received.After(from) || !r.Received.Before(j.Until) {
 			continue
 		}
-		if before, after := j.written(name, r); before != nil {
-			if forgetsRival(before, after) {
-				continue
-			}
-			if !told[name] && changesTexts(before, after) {
-				told[name] = true
-				continue
-			}
+		switch before, after := j.written(name, r); {
+		case before != nil && forgetsRival(before, after):
+			continue
+		case before != nil && !told[name] && changesTexts(before, after):
+			told[name] = true
+			continue
 		}
 		j.report(unreached, name, "%s: there was nothing to do since %s: %s", name, from.Format("15:04:05.000"), r)
 	}
+}
+
+func isWrittenByAgent(r *Request) bool {
+	_, byAgent := agentOf(r.User.Username)
+	return byAgent && isWork(r) && r.IsAccepted()
 }
 
 // written returns an Application before and after a write; nil if the write is not of an Application, or creates it.
