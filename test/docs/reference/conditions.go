@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,10 +71,17 @@ func conditions(p *page, _ string) error {
 	return nil
 }
 
+// conditionTable has a row for each reason with its meaning.
 func conditionTable(p *page, all []status.Said) {
 	var rows [][]string
 	for _, said := range all {
-		rows = append(rows, []string{code(said.Condition), string(said.Status), code(said.Reason), said.Meaning})
+		condition := code(said.Condition) + " " + string(said.Status)
+		at := slices.IndexFunc(rows, func(row []string) bool { return row[0] == code(said.Reason) && row[2] == said.Meaning })
+		if at >= 0 {
+			rows[at][1] += ", " + condition
+			continue
+		}
+		rows = append(rows, []string{code(said.Reason), condition, said.Meaning})
 	}
-	p.table([]string{"condition", "status", "reason", "meaning"}, rows)
+	p.table([]string{"reason", "conditions", "meaning"}, rows)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,18 +26,42 @@ func flags(p *page, _ string) error {
 		set := pflag.NewFlagSet(command.name, pflag.ContinueOnError)
 		command.options.AddFlags(set)
 		p.text("\n### " + command.name + "\n")
-		flagTable(p, set)
+		flagTable(p, visible(set))
 	}
-	root := plugin()
-	p.text("\n### kubectl krake\n\nOf all its commands; they are kubectl's own:\n")
-	flagTable(p, root.PersistentFlags())
-	for _, command := range root.Commands() {
-		p.text("\n### kubectl krake " + command.Use + "\n\n" + command.Short + ".\n")
-		if command.LocalNonPersistentFlags().HasAvailableFlags() {
-			flagTable(p, command.LocalNonPersistentFlags())
+	pluginFlags(p)
+	return nil
+}
+
+// pluginFlags describes the flags of the plugin's commands; those that several commands share, once.
+func pluginFlags(p *page) {
+	commands := plugin().Commands()
+	users := map[flagText]int{}
+	for _, command := range commands {
+		for _, flag := range visible(command.LocalNonPersistentFlags()) {
+			users[flag]++
 		}
 	}
-	return nil
+	const several = 3
+	isShared := func(flag flagText) bool { return users[flag] >= several }
+	shared := slices.SortedFunc(maps.Keys(users), func(a, b flagText) int { return strings.Compare(a.flag, b.flag) })
+	p.text("\n### kubectl krake\n\nAll its commands have kubectl's own flags, which `kubectl options` lists. Several commands have these:\n")
+	flagTable(p, slices.DeleteFunc(shared, func(flag flagText) bool { return !isShared(flag) }))
+	for _, command := range commands {
+		p.text("\n### kubectl krake " + command.Use + "\n\n" + command.Short + ".\n")
+		var also []string
+		own := slices.DeleteFunc(visible(command.LocalNonPersistentFlags()), func(flag flagText) bool {
+			if isShared(flag) {
+				also = append(also, code(flag.flag))
+			}
+			return isShared(flag)
+		})
+		if len(also) > 0 {
+			p.text("\nFlags from above: " + strings.Join(also, "; ") + ".\n")
+		}
+		if len(own) > 0 {
+			flagTable(p, own)
+		}
+	}
 }
 
 // plugin returns the command "kubectl krake" as its main builds it.
@@ -57,17 +83,28 @@ func plugin() *cobra.Command {
 	return root
 }
 
-func flagTable(p *page, set *pflag.FlagSet) {
-	var rows [][]string
+// flagText is what the page says of a flag.
+type flagText struct{ flag, byDefault, usage string }
+
+// visible returns the flags of a set, by name.
+func visible(set *pflag.FlagSet) (all []flagText) {
 	set.VisitAll(func(flag *pflag.Flag) {
 		name := "--" + flag.Name
 		if flag.Shorthand != "" {
 			name = "-" + flag.Shorthand + ", " + name
 		}
 		if !flag.Hidden && flag.Name != "help" {
-			rows = append(rows, []string{code(name), code(defaultOf(flag)), strings.TrimSpace(flag.Usage)})
+			all = append(all, flagText{name, defaultOf(flag), strings.TrimSpace(flag.Usage)})
 		}
 	})
+	return all
+}
+
+func flagTable(p *page, all []flagText) {
+	var rows [][]string
+	for _, flag := range all {
+		rows = append(rows, []string{code(flag.flag), code(flag.byDefault), flag.usage})
+	}
 	p.table([]string{"flag", "default", "meaning"}, rows)
 }
 
