@@ -261,7 +261,7 @@ func leases(t *testing.T, plane *kit.Plane) map[string]string {
 }
 
 // renewed waits until each Lease has another version than before. An agent notices no restore of a snapshot
-// that has the last version that it knows: see ADR 055.
+// that has the last version that it knows: see ADR 024.
 func renewed(t *testing.T, plane *kit.Plane, before map[string]string) {
 	t.Helper()
 	kit.EventuallyWithin(t, within, func() string {
