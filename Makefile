@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test test-programs verify mutation compat fuzz oracle faults lint cluster build images install.yaml chart reference e2e release bench
+.PHONY: pictures demo test test-programs verify planted mutation compat fuzz oracle faults lint cluster build images install.yaml chart reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -28,12 +28,18 @@ test: test-programs
 
 # Everything: what make test runs, without -short, and before it new inputs for what reads those of others, the
 # images, Argo CD's and Flux's view of Applications, the page of kubectl krake ui in a browser, the measuring programs, and a sample of planted bugs.
-verify: test-programs fuzz
-	go run ./test/mutants --sample 6 --results bin/mutants.md
-	for module in images test/gitops test/ui test/bench; do \
-		go -C $$module test -timeout 30m -count=1 ./... || exit 1; \
-	done
+verify: test-programs
+	$(MAKE) --jobs=3 --output-sync $(MODULES:%=tests-of/%) fuzz planted
 	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
+
+# The tests of the other modules. The slowest ones, which mostly wait, begin first.
+MODULES = test/ui test/bench images test/gitops
+tests-of/%:
+	go -C $* test -timeout 30m -count=1 ./...
+
+# A sample of the planted bugs.
+planted:
+	go run ./test/mutants --sample 6 --results bin/mutants.md
 
 # Some new inputs for each of what decodes a manifest, parses a schema, mangles it, compares,
 # make a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their

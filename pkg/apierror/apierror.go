@@ -179,7 +179,7 @@ const maxText = 1024
 func Cut(text string) string { return application.Cut(text, maxText) }
 
 // Explain returns the text of an error, shortened by [Cut]. From an API server's answer, it has
-// only the reason, the object, and the fields and types of the causes.
+// only the reason, the object, and the fields and types of the causes, or the right that the client lacks.
 func Explain(err error) string {
 	return Cut(Describe(err, func(string, metav1.StatusCause) bool { return false }))
 }
@@ -207,6 +207,9 @@ func Describe(err error, isShown func(kind string, cause metav1.StatusCause) boo
 		answer.Details = &metav1.StatusDetails{}
 	}
 	details := answer.Details
+	if right, ok := RightOf(err); ok {
+		return right.String()
+	}
 	text := strings.Trim(fmt.Sprintf("%s: %s %s", answer.Reason, details.Kind, details.Name), ": ")
 	causes := []string{webhook.FindString(answer.Message)}
 	for _, cause := range append(details.Causes, denials(answer)...) {
@@ -280,10 +283,51 @@ var missingRight = regexp.MustCompile(`^[Uu]ser ".*" (cannot|\(groups=.*\) is at
 // IsMissingRight reports whether a permission of the client would allow a request.
 func IsMissingRight(err error) bool { return missingRight.MatchString(forbidden(err)) }
 
+// Right is what a client may not do. Resource may have a subresource. Namespace is empty for the whole cluster.
+type Right struct{ User, Verb, Resource, Group, Namespace string }
+
+// deniedRight matches what an API server says of a right: it has only names.
+var deniedRight = regexp.MustCompile(`^User "([\w.:@-]+)" cannot ([\w:-]+) resource "([\w./-]+)" in API group "([\w.-]*)" (?:at the cluster scope|in the namespace "([\w-]+)")`)
+
+// RightOf returns the right that a client lacks for a request, and whether the API server names it.
+func RightOf(err error) (Right, bool) {
+	found := deniedRight.FindStringSubmatch(forbidden(err))
+	if found == nil {
+		return Right{}, false
+	}
+	return Right{found[1], found[2], found[3], found[4], found[5]}, true
+}
+
+// String returns "system:serviceaccount:demo:krake-deployer may not create services in the namespace demo".
+func (r Right) String() string {
+	verb, resource := r.Verb, r.Resource
+	if r.Group != "" {
+		kind, part, isPart := strings.Cut(resource, "/")
+		if resource = kind + "." + r.Group; isPart {
+			resource += "/" + part
+		}
+	}
+	text := r.User + " may not "
+	if as, ok := strings.CutPrefix(verb, actingAs); ok {
+		text += "act as a service account to "
+		verb = as
+	}
+	if text += verb + " " + resource; r.Namespace != "" {
+		text += " in the namespace " + r.Namespace
+	}
+	return text
+}
+
+// actingAs begins the verbs that allow a client to make a request as a service account.
+const actingAs = "impersonate-on:serviceaccount:"
+
 // forbidden returns why an API server forbids a request.
 func forbidden(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
+		return ""
+	}
+	if strings.HasPrefix(status.Status().Message, ofWebhooks) {
 		return ""
 	}
 	_, why, _ := strings.Cut(status.Status().Message, " is forbidden: ")

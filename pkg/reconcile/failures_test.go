@@ -367,9 +367,9 @@ func TestOneObjectApart(t *testing.T) {
 	}{
 		{"a kind that is not served may come, of which an event tells", "Opera", func(*world) {}, "KindNotFound", "KindNotFound", slowly, false},
 		{"a kind that must not be watched", "ConfigMap", func(w *world) { w.unknown["ConfigMap config"] = fmt.Errorf("watch it: %w", errNo("config")) },
-			"Forbidden", "Progressing", never, true},
+			"Forbidden", "Forbidden", never, true},
 		{"one that must not be created", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errNo("config") },
-			"Forbidden", "Progressing", never, true},
+			"Forbidden", "Forbidden", never, true},
 		{"one whose values are not taken", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = invalid() },
 			"Invalid", "Invalid", ctrl.Result{RequeueAfter: 5 * time.Second}, false},
 		{"a namespace that goes", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errTerminating() },

@@ -98,8 +98,9 @@ func Reasons() []Reason {
 			Meaning: "the API server refuses values of the object", Remedy: "correct it in the Application",
 		},
 		{
-			Name: Forbidden, Meaning: "the agent, or the ServiceAccount it acts as, lacks a right on the cluster",
-			Remedy: "grant the permission to the agent or to the Application's service account",
+			Name: Forbidden, Conditions: []string{stalled},
+			Meaning: "the agent, or the ServiceAccount it acts as, lacks a right on the cluster",
+			Remedy:  "grant the permission to the agent or to the Application's service account",
 		},
 		{
 			Name: Terminating, Conditions: []string{stalled}, Retry: Slowly,

@@ -50,6 +50,9 @@ func Advise(err error, remedy string) string {
 	return apierror.Cut(text)
 }
 
+// agents begins the names of agents as users.
+const agents = "system:serviceaccount:" + application.AgentsNamespace + ":"
+
 // Remedy returns the user's way out of an error with a reason: that of its cause, if it is known, or that of the
 // reason.
 func Remedy(reason string, err error) string {
@@ -58,6 +61,12 @@ func Remedy(reason string, err error) string {
 		return "raise the quota, or request less: no permission helps"
 	case reason == Forbidden && apierrors.IsForbidden(err) && !apierror.IsMissingRight(err):
 		return "change the object, or what refuses it: no permission helps"
+	}
+	if right, ok := apierror.RightOf(err); ok && reason == Forbidden {
+		if strings.HasPrefix(right.User, agents) {
+			return "grant it to the agent, by a ClusterRole with the label " + application.AggregateLabel + "=true"
+		}
+		return "grant it to this service account"
 	}
 	known, _ := Of(reason)
 	return known.Remedy

@@ -73,8 +73,12 @@ func TestRemediesFitTheCause(t *testing.T) {
 		{status.Forbidden, forbidden(`violates PodSecurity "restricted:latest": privileged`), `Forbidden: pods web: violates PodSecurity "restricted:latest": privileged` + other},
 		{status.Forbidden, forbidden(`error looking up service account a/b: serviceaccount "b" not found`),
 			`Forbidden: pods web: error looking up service account a/b: serviceaccount "b" not found` + other},
-		{status.Forbidden, forbidden(`User "agent" cannot create resource "pods" in API group "" in the namespace "a"`), "Forbidden: pods web" + grant},
+		{status.Forbidden, forbidden(`User "agent" cannot create resource "pods" in API group "" in the namespace "a"`), "agent may not create pods in the namespace a: grant it to this service account"},
 		{status.Forbidden, forbidden(`user "agent" (groups=["a"]) is attempting to grant RBAC permissions not currently held:`), "Forbidden: pods web" + grant},
+		{status.Forbidden, forbidden(`User "system:serviceaccount:krake-agents:local" cannot list resource "pods" in API group "" in the namespace "a"`),
+			"system:serviceaccount:krake-agents:local may not list pods in the namespace a: grant it to the agent, by a ClusterRole with the label krake.dev/aggregate-to-agent=true"},
+		{status.Forbidden, forbidden(`User "system:serviceaccount:a:b" cannot create resource "pods" in API group "" at the cluster scope`),
+			"system:serviceaccount:a:b may not create pods: grant it to this service account"},
 		{status.Forbidden, errors.New("the hub has no role"), "the hub has no role" + grant},
 	} {
 		check.Equal(t, c.reason, c.want, status.Explain(c.reason, c.err))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -43,7 +44,9 @@ func pluginFlags(p *page) {
 	}
 	const several = 3
 	isShared := func(flag flagText) bool { return users[flag] >= several }
-	shared := slices.SortedFunc(maps.Keys(users), func(a, b flagText) int { return strings.Compare(a.flag, b.flag) })
+	shared := slices.SortedFunc(maps.Keys(users), func(a, b flagText) int {
+		return cmp.Or(strings.Compare(a.flag, b.flag), strings.Compare(a.usage, b.usage))
+	})
 	p.text("\n### kubectl krake\n\nAll its commands have kubectl's own flags, which `kubectl options` lists. Several commands have these:\n")
 	flagTable(p, slices.DeleteFunc(shared, func(flag flagText) bool { return !isShared(flag) }))
 	for _, command := range commands {
