@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type lane struct {
 	// hubFailed: a call about an Application has failed since the last tale. An agent pauses
 	// all status writes to such a hub for some time.
 	hubFailed atomic.Bool
+	// patience limits its waits. If it is zero, timeout does.
+	patience time.Duration
 }
 
 // second is the suffix of a lane's name that names its other cluster.
@@ -295,7 +298,8 @@ const (
 // with the time.
 func (l *lane) await(ctx context.Context, check func(context.Context) error) error {
 	began := time.Now()
-	deadline := began.Add(timeout)
+	patience := cmp.Or(l.patience, timeout)
+	deadline := began.Add(patience)
 	for {
 		complaint := errors.New("the agent is never silent")
 		if l.quiet() >= silence {
@@ -309,7 +313,7 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 			}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %w", timeout, complaint)
+			return fmt.Errorf("after %s: %w", patience, complaint)
 		}
 		if err := sleep(ctx, max(pause, time.Since(began)/50)); err != nil {
 			return err

@@ -17,6 +17,7 @@ func TestThrottledAgentWaitsAsToldAndDoesEverything(t *testing.T) {
 	const many = 20
 	random := chance(point{block: "throttled"})
 	l := newLane(t, "throttled")
+	l.patience = 10 * time.Minute // a pass that fails again and again waits for a minute in the end
 
 	l.proxy.Intercept(nil)
 	apps, err := l.crowd(t.Context(), many)
