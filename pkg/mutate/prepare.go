@@ -40,9 +40,8 @@ type Prepared struct {
 }
 
 // PrepareForCreate completes a ConfigMap that a user creates as an Application, or turns into one.
-// It drops the status of the request, and computes the documents. ended
-// returns why the request has ended for which they are computed, nil while it has not: the computation then
-// ends between two steps, with a refusal.
+// It drops the status of the request, and computes the documents. ended returns why the request has ended,
+// and nil before. The computation then stops between two steps, with a refusal.
 func PrepareForCreate(ended func() error, cm *corev1.ConfigMap) Prepared {
 	none := &corev1.ConfigMap{}
 	return withStatusOf(none, cm, func() Prepared { return publish(ended, cm, none, nil) })
