@@ -73,7 +73,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 	}
 	// The configuration of the webhook leaves out the writes of agents, because they have to
 	// be possible without a webhook. The name of an agent is that of its cluster.
-	if cluster, ok := strings.CutPrefix(request.UserInfo.Username, "system:serviceaccount:"+application.AgentsNamespace+":"); ok {
+	if cluster, ok := strings.CutPrefix(request.UserInfo.Username, application.AgentUserPrefix); ok {
 		return h.answerAgent(request, &cm, &stored, cluster)
 	}
 	return h.answerUser(ctx, request, &cm, &stored)

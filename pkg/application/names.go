@@ -96,6 +96,8 @@ const (
 const (
 	SystemNamespace = "krake-system"
 	AgentsNamespace = "krake-agents"
+	// AgentUserPrefix begins the names of agents as users. The name of the cluster follows.
+	AgentUserPrefix = "system:serviceaccount:" + AgentsNamespace + ":"
 )
 
 // The virtual resources that users have rights on: an Application to delete or to hold, and a cluster to

@@ -50,9 +50,6 @@ func Advise(err error, remedy string) string {
 	return apierror.Cut(text)
 }
 
-// agents begins the names of agents as users.
-const agents = "system:serviceaccount:" + application.AgentsNamespace + ":"
-
 // Remedy returns the user's way out of an error with a reason: that of its cause, if it is known, or that of the
 // reason.
 func Remedy(reason string, err error) string {
@@ -63,7 +60,7 @@ func Remedy(reason string, err error) string {
 		return "change the object, or what refuses it: no permission helps"
 	}
 	if right, ok := apierror.RightOf(err); ok && reason == Forbidden {
-		if strings.HasPrefix(right.User, agents) {
+		if strings.HasPrefix(right.User, application.AgentUserPrefix) {
 			return "grant it to the agent, by a ClusterRole with the label " + application.AggregateLabel + "=true"
 		}
 		return "grant it to this service account"
