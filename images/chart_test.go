@@ -30,7 +30,7 @@ import (
 )
 
 // overlays are the choices of the chart.
-var overlays = []string{"default", "strict", "cluster-scope", "hooks", "guard", "habitat", "hub"}
+var overlays = []string{"default", "strict", "platform", "hooks", "guard", "habitat", "hub"}
 
 // writeTestChart writes the chart to a folder, and loads it as Helm does.
 func writeTestChart(t *testing.T) (*chart.Chart, string) {

@@ -202,7 +202,7 @@ func all[T runtime.Object](t *testing.T, in installed) []T {
 func TestWhatRuns(t *testing.T) {
 	both, withHabitat := []string{"krake-agent", "krake-webhook"}, []string{"krake-agent", "krake-habitat", "krake-webhook"}
 	want := map[string][]string{
-		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/cluster-scope": both, "overlays/default": both,
+		"base": both, "overlays/e2e": both, "overlays/strict": both, "overlays/platform": both, "overlays/default": both,
 		"overlays/hub":   {"krake-webhook"},
 		"overlays/spoke": {"krake-agent-cluster-name"},
 		"overlays/guard": both, "made/guarded-spoke": {"krake-agent-cluster-name"},

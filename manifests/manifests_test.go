@@ -171,7 +171,7 @@ func complaints(rule rbacv1.PolicyRule, strict bool) []string {
 }
 
 // strict are the installations whose agent writes only as the Application's account.
-var strict = []string{"overlays/strict", "overlays/cluster-scope", "overlays/url-sources", "made/strict-hooks", "made/strict-all", "made/strict-habitat"}
+var strict = []string{"overlays/strict", "overlays/platform", "overlays/url-sources", "made/strict-hooks", "made/strict-all", "made/strict-habitat"}
 
 func isStrict(in installed) bool { return slices.Contains(strict, in.name) }
 

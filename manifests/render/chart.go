@@ -19,7 +19,7 @@ const flowSchema = "flowschema"
 // chartOverlays are the overlays of the chart. Users replace names in the others: those of a namespace,
 // of a spoke, and of the hosts of URL sources.
 func chartOverlays() []string {
-	return []string{"default", "strict", "cluster-scope", "hooks", "guard", "habitat", "hub"}
+	return []string{"default", "strict", "platform", "hooks", "guard", "habitat", "hub"}
 }
 
 // chartObject is an object of the chart, and the overlays that have this very object.

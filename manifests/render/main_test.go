@@ -88,7 +88,7 @@ func TestChart(t *testing.T) {
 	for file, want := range map[string][]string{
 		"Chart.yaml":               {"version: 1.2.3\n"},
 		"values.yaml":              {"image: example.org/krake:v1\n", "\nhabitat:\n"},
-		"values.schema.json":       {`"cluster-scope",`, `"^--(log-format|log-level)(=.*)?$"`},
+		"values.schema.json":       {`"platform",`, `"^--(log-format|log-level)(=.*)?$"`},
 		"templates/namespace.yaml": {"---\napiVersion: v1\n", "  name: krake-agents\n"},
 		"templates/validatingwebhookconfiguration.yaml": {`{{- if has .Values.overlay (list "guard") }}`, "  name: krake-guard\n"},
 		"templates/flowschema.yaml":                     {"{{- if .Values.flowSchema }}\n---\n"},

@@ -69,7 +69,7 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	flags := []string{"--scope=cluster", "--require-service-account"}
-	options := installation.Options{Overlay: "cluster-scope", WebhookArgs: flags, AgentArgs: flags}
+	options := installation.Options{Overlay: "platform", WebhookArgs: flags, AgentArgs: flags}
 	if installed, err = installation.InstallWith(ctx, hub.Cluster, options, os.Stderr); err != nil {
 		return err
 	}

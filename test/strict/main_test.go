@@ -42,7 +42,7 @@ func start(ctx context.Context) error {
 		return err
 	})
 	group.Go(func() (err error) {
-		wide, err = newWorld(ctx, "cluster-scope", "--scope=cluster")
+		wide, err = newWorld(ctx, "platform", "--scope=cluster")
 		return err
 	})
 	return group.Wait()
