@@ -258,23 +258,31 @@ func TestWriterWithoutTheRight(t *testing.T) {
 	object := strings.Replace(twoKinds, "---\n", "---\n    {apiVersion: v1, kind: Service, metadata: {name: b}}\n    ---\n", 1)
 	const unknown = "data.spec.manifest[3]: there is no kind Opera in music.example.com/v1 here: it is created when its cluster has one"
 	for why, c := range map[string]struct {
-		annotation string
-		err        error
-		want       []string
+		annotation  string
+		err         error
+		want        []string
+		agentMayNot string
 	}{
-		"the agent":                    {"", nil, []string{unknown, `data.spec.manifest[1]: the agent may not create services in namespace "demo": have an administrator grant it`}},
-		"an account":                   {"krake.dev/service-account: web, ", nil, []string{unknown, `data.spec.manifest[1]: service account web may not create services in namespace "demo": have an administrator grant it`}},
-		"mode observe":                 {"krake.dev/mode: observe, ", nil, []string{unknown}},
-		"the agent of another cluster": {"krake.dev/cluster: other, ", nil, []string{unknown}},
-		"no answer":                    {"", errors.New("boom"), []string{unknown}},
+		"the agent":                    {"", nil, []string{unknown, `data.spec.manifest[1]: the agent may not create services in namespace "demo": have an administrator grant it`}, ""},
+		"an account":                   {"krake.dev/service-account: web, ", nil, []string{unknown, `data.spec.manifest[1]: service account web may not create services in namespace "demo": have an administrator grant it`}, ""},
+		"mode observe":                 {"krake.dev/mode: observe, ", nil, []string{unknown}, ""},
+		"the agent of another cluster": {"krake.dev/cluster: other, ", nil, []string{unknown}, ""},
+		"no answer":                    {"", errors.New("boom"), []string{unknown}, ""},
+		"an agent that may not read": {"krake.dev/service-account: web, ", nil, []string{
+			unknown, `data.spec.manifest[1]: the agent may not list services in namespace "demo": have an administrator grant it, by a ClusterRole with the label krake.dev/aggregate-to-agent=true`,
+		}, "list"},
+		"an agent that may not act as the account": {"krake.dev/service-account: web, ", nil, []string{
+			unknown, `data.spec.manifest[1]: the agent may not impersonate-on:serviceaccount:create services in namespace "demo": have an administrator grant it, by a ClusterRole with the label krake.dev/aggregate-to-agent=true`,
+		}, actAsToCreate},
 	} {
 		t.Run(why, func(t *testing.T) {
 			h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
-				writes := review.Spec.User == agent || review.Spec.User == account
-				if writes && c.err != nil {
+				asked := review.Spec.ResourceAttributes
+				if (review.Spec.User == agent || review.Spec.User == account) && c.err != nil {
 					return false, c.err
 				}
-				return !writes || review.Spec.ResourceAttributes.Resource != "services", nil
+				isDenied := review.Spec.User == account && c.agentMayNot == "" || review.Spec.User == agent && (asked.Verb == "create" || asked.Verb == c.agentMayNot)
+				return !isDenied || asked.Resource != "services", nil
 			})
 			response := ask(t, h, anna, strings.Replace(object, "krake.dev/application: v1", c.annotation+"krake.dev/application: v1", 1))
 			if !response.Allowed {

@@ -249,13 +249,21 @@ func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer
 	if application.ClusterOf(cm) != application.LocalCluster || mode == application.Observe || mode == application.Suspend {
 		return outlook{}
 	}
-	denied, err := h.authority.denied(ctx, by.user(), p.creations())
+	ahead := outlook{writer: by, adopts: cm.Annotations[application.AdoptAnnotation] == "true", known: true}
+	var err error
+	if ahead.denied, err = h.authority.denied(ctx, by.user(), p.needs("create")); err == nil && !by.isAgent() {
+		ahead.agentDenied, err = h.authority.denied(ctx, writerOf("", "").user(), p.needs("list", actAsToCreate))
+	}
 	if err != nil {
 		h.logger.V(1).Info("the rights of the writer are unknown", "error", err.Error())
 		return outlook{}
 	}
-	return outlook{by, denied, cm.Annotations[application.AdoptAnnotation] == "true", true}
+	return ahead
 }
+
+// actAsToCreate is the verb that allows an agent to create objects as a service account. A role that has it has those to
+// patch and to delete as well.
+const actAsToCreate = "impersonate-on:serviceaccount:create"
 
 // foretell returns warnings about kinds that the writer may not create, and about mistakes that the
 // API server finds in new objects. The Application is admitted. The right may be granted later, and
@@ -269,6 +277,10 @@ func (h *handler) foretell(ctx context.Context, ahead outlook, p placed, prepare
 	for _, need := range ahead.denied {
 		lacking.Insert(need.Access)
 		warnings = append(warnings, fmt.Sprintf("%s: %s may not %s: have an administrator grant it", need.Path, ahead.writer, need.Access))
+	}
+	for _, need := range joinVerbs(ahead.agentDenied) {
+		warnings = append(warnings, fmt.Sprintf("%s: the agent may not %s: have an administrator grant it, by a ClusterRole with the label %s=true",
+			need.Path, need.Access, application.AggregateLabel))
 	}
 	if h.trial != nil && !ahead.adopts {
 		if fresh := p.candidates(prepared.Resources, lacking); len(fresh) > 0 {

@@ -25,17 +25,20 @@ func (p placed) candidates(resources []map[string]any, lacking sets.Set[mutate.A
 	return candidates
 }
 
-// creations returns the right to create each kind, with the place of the first object of it.
-func (p placed) creations() []mutate.Need {
+// needs returns the rights to do this with each kind, with the place of the first object of it.
+func (p placed) needs(verbs ...string) []mutate.Need {
 	var needs []mutate.Need
 	known := sets.Set[mutate.Access]{}
 	for i, ref := range p.wanted {
-		access := creation(ref)
-		if p.unknown[i] || known.Has(access) {
+		if p.unknown[i] || known.Has(creation(ref)) {
 			continue
 		}
-		known.Insert(access)
-		needs = append(needs, mutate.Need{Access: access, Path: mutate.ResourcePath(i)})
+		known.Insert(creation(ref))
+		for _, verb := range verbs {
+			need := mutate.Need{Access: creation(ref), Path: mutate.ResourcePath(i)}
+			need.Verb = verb
+			needs = append(needs, need)
+		}
 	}
 	return needs
 }

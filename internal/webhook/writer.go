@@ -21,8 +21,11 @@ func writerOf(namespace, account string) writer {
 	return writer{namespace, account}
 }
 
+// isAgent reports that the agent writes as itself.
+func (w writer) isAgent() bool { return w.namespace == application.AgentsNamespace }
+
 func (w writer) String() string {
-	if w.namespace == application.AgentsNamespace {
+	if w.isAgent() {
 		return "the agent"
 	}
 	return "service account " + w.name
@@ -39,8 +42,9 @@ func (w writer) user() authenticationv1.UserInfo {
 // outlook is what is known about the creation of the objects before it.
 type outlook struct {
 	writer writer
-	// denied are the rights that the writer does not have.
-	denied []mutate.Need
+	// denied are the rights to create that the writer does not have, and agentDenied those that the agent does not have
+	// for another writer: to read the objects, and to act as that account.
+	denied, agentDenied []mutate.Need
 	// adopts: objects may exist already.
 	adopts bool
 	// known reports that the objects are created on this cluster, and that the rights are known.
