@@ -37,6 +37,9 @@ namespace, and hooks of Helm. The command lists them, and creates nothing. With
 --skip-unsupported it creates the Application without them. --only-unsupported prints them,
 for kubectl apply, unless the other objects have mistakes. Helm's tests are always left out.
 
+With --print-missing-rights an administrator sees which rights on the kinds of the objects the
+agent lacks, as a ClusterRole for kubectl apply on the cluster of the objects.
+
 The Application observes all fields of the manifests (--observe declared), or only images,
 selectors, ports and replicas (--observe minimal), or the observer schemas of a file.
 
@@ -63,10 +66,12 @@ order of the input, into the Applications NAME-1, NAME-2 and so on.`, manifest.M
 	flags.BoolVarP(&c.recursive, "recursive", "R", false, "also read the folders in a folder")
 	flags.StringVar(&c.observe, "observe", observeDeclared, "what to observe: declared, minimal, or a file with observer schemas")
 	flags.BoolVar(&c.skip, "skip-unsupported", false, "leave out the objects that cannot belong to an Application")
+	flags.BoolVar(&c.rights, "print-missing-rights", false, "print a ClusterRole with the rights that the agent lacks, and create nothing")
 	flags.BoolVar(&c.only, "only-unsupported", false, "print the objects that cannot belong to an Application, and create nothing")
 	command.MarkFlagsMutuallyExclusive("filename", "kustomize")
-	command.MarkFlagsMutuallyExclusive("skip-unsupported", "only-unsupported")
+	command.MarkFlagsMutuallyExclusive("skip-unsupported", "only-unsupported", "print-missing-rights")
 	c.addFlags(command)
+	e.target.addFlags(flags)
 	return command
 }
 
@@ -75,14 +80,13 @@ func (c *creation) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&c.cluster, "cluster", "", "cluster of the objects (default: that of the Application)")
 	flags.StringVar(&c.mode, "mode", "", "mode of the Application: enforce, observe or suspend")
-	flags.StringVar(&c.dryRun, "dry-run", dryRunNone, "none, client (the webhook is not asked) or server (nothing is stored)")
-	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
+	c.dryRun.addTo(command, "the webhook is not asked")
 	c.output.addTo(command, asMessage, asYAML, asJSON)
 }
 
 func (c *creation) checkDryRun() error {
-	if !slices.Contains(dryRuns(), c.dryRun) {
-		return fmt.Errorf("--dry-run: %q has to be one of %s", c.dryRun, strings.Join(dryRuns(), ", "))
+	if err := c.dryRun.check(); err != nil {
+		return err
 	}
 	if c.only && c.dryRun == dryRunClient {
 		return errors.New("--dry-run=client: the webhook is not asked, and only the webhook knows which kinds have no namespace: " +
@@ -100,8 +104,8 @@ type creation struct {
 	kustomization          string
 	recursive              bool
 	observe, cluster, mode string
-	skip, only             bool
-	dryRun                 string
+	skip, only, rights     bool
+	dryRun                 dryRunFlag
 	output                 outputFlag
 	namespace              string
 	// imported are the live objects that the Applications take over.
@@ -120,6 +124,9 @@ func (c *creation) run(ctx context.Context) error {
 	}
 	if c.namespace, err = c.namespaceOf(objects); err != nil {
 		return err
+	}
+	if c.rights {
+		return c.printMissingRights(ctx, objects)
 	}
 	parts, err := c.parts(objects)
 	if err != nil {
@@ -230,15 +237,11 @@ func (c *creation) print(i int, cm *corev1.ConfigMap, objects int) error {
 		cm.APIVersion, cm.Kind, cm.ManagedFields = "v1", "ConfigMap", nil
 		return printDocument(c.Out, c.output.value, cm)
 	}
-	suffix := ""
-	if c.dryRun != dryRunNone {
-		suffix = " (" + c.dryRun + " dry run)"
-	}
 	count := "1 object"
 	if objects != 1 {
 		count = fmt.Sprintf("%d objects", objects)
 	}
-	_, err := fmt.Fprintln(c.Out, oneLine(fmt.Sprintf("application %s/%s created, with %s%s", cm.Namespace, cm.Name, count, suffix)))
+	_, err := fmt.Fprintln(c.Out, oneLine(fmt.Sprintf("application %s/%s created, with %s%s", cm.Namespace, cm.Name, count, c.dryRun.suffix())))
 	return err
 }
 

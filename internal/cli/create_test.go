@@ -207,7 +207,7 @@ func TestCreateSplitsWhatIsTooMuch(t *testing.T) {
 	}
 	files := map[string]string{"a.yaml": strings.Join(all, "---\n"), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
 	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client")
-	check.Equal(t, "output", "application demo/web-1 created, with 100 objects (client dry run)\napplication demo/web-2 created, with 1 object (client dry run)\n", out)
+	check.Equal(t, "output", "application demo/web-1 created, with 100 objects (dry run)\napplication demo/web-2 created, with 1 object (dry run)\n", out)
 	check.Equal(t, "errors", "An Application has at most 100 objects and 256 KiB. The objects are split in the order of the input:\n", says)
 	check.Equal(t, "status", 0, status)
 	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "--observe=schema.yaml")
@@ -221,9 +221,9 @@ func TestCreateTakesTheNamespaceOfItsObjects(t *testing.T) {
 		return strings.Replace(document("ConfigMap", ""), "name: a", "name: a"+namespace+", namespace: "+namespace, 1)
 	}
 	for _, c := range []struct{ files, flag, out, says string }{
-		{in("shop") + "---\n" + document("ConfigMap", ""), "", "application shop/web created, with 2 objects (client dry run)\n", ""},
-		{document("ConfigMap", ""), "", "application default/web created, with 1 object (client dry run)\n", ""},
-		{in("shop"), "--namespace=demo", "application demo/web created, with 1 object (client dry run)\n", ""},
+		{in("shop") + "---\n" + document("ConfigMap", ""), "", "application shop/web created, with 2 objects (dry run)\n", ""},
+		{document("ConfigMap", ""), "", "application default/web created, with 1 object (dry run)\n", ""},
+		{in("shop"), "--namespace=demo", "application demo/web created, with 1 object (dry run)\n", ""},
 		{in("shop") + "---\n" + in("other"), "", "", "error: a.yaml:5: it is for namespace other, and an object before it for namespace shop: " +
 			"create an Application for each namespace, and name the namespace by -n\n"},
 	} {

@@ -106,19 +106,28 @@ type objects struct {
 	described openapi.Client
 }
 
-// objectsOf connects to the cluster of an Application. For any but the local one, flags must
+// flagsOf returns the flags of the cluster of an Application. For any but the local one, flags must
 // name the cluster.
-func (e *environment) objectsOf(cluster string) (objects, error) {
-	flags := e.hub
+func (e *environment) flagsOf(cluster string) (*genericclioptions.ConfigFlags, error) {
 	switch {
 	case e.target != targetFlags{}:
-		flags = e.newFlags()
+		flags := e.newFlags()
 		flags.KubeConfig, flags.Context = &e.target.kubeconfig, &e.target.context
 		if e.target.kubeconfig == "" {
 			flags.KubeConfig = e.hub.KubeConfig
 		}
+		return flags, nil
 	case cluster != application.LocalCluster:
-		return objects{}, fmt.Errorf("the objects are on cluster %s: name it by --target-context or --target-kubeconfig", cluster)
+		return nil, fmt.Errorf("the objects are on cluster %s: name it by --target-context or --target-kubeconfig", cluster)
+	}
+	return e.hub, nil
+}
+
+// objectsOf connects to the cluster of an Application.
+func (e *environment) objectsOf(cluster string) (objects, error) {
+	flags, err := e.flagsOf(cluster)
+	if err != nil {
+		return objects{}, err
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {

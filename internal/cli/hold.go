@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +70,7 @@ func newWishCommand(e *environment, command cobra.Command, wisherAt func(now tim
 		return w.run(command.Context(), arguments, by)
 	}
 	command.Flags().StringVarP(&w.selector, "selector", "l", "", "choose Applications by labels, as team=shop")
-	command.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "none, client (nothing is sent) or server (nothing is stored)")
-	must(command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)))
+	w.dryRun.addTo(&command, "nothing is sent")
 	return &command
 }
 
@@ -80,22 +78,13 @@ type wishing struct {
 	*environment
 
 	selector string
-	dryRun   string
+	dryRun   dryRunFlag
 }
-
-// The values of the flag --dry-run, as in kubectl.
-const (
-	dryRunNone   = "none"
-	dryRunClient = "client"
-	dryRunServer = "server"
-)
-
-func dryRuns() []string { return []string{dryRunNone, dryRunClient, dryRunServer} }
 
 // run writes to each Application, and continues after a failure.
 func (w *wishing) run(ctx context.Context, arguments []string, by wisher) error {
-	if !slices.Contains(dryRuns(), w.dryRun) {
-		return fmt.Errorf("--dry-run: %q has to be one of %s", w.dryRun, strings.Join(dryRuns(), ", "))
+	if err := w.dryRun.check(); err != nil {
+		return err
 	}
 	s, err := subjectOf(arguments, w.selector)
 	if err != nil {
@@ -203,10 +192,7 @@ func (w *wishing) onObject(ctx context.Context, s subject, by wisher) error {
 // write writes to what it has read, and reads again if that has changed meanwhile: agents and
 // other controllers may write at any time. It prints what was done, as kubectl annotate does.
 func (w *wishing) write(shown string, decide func() (wish, metav1.Object, error), send func(patch []byte, options metav1.PatchOptions) error) error {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if w.dryRun == dryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
+	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: w.dryRun.ofRequest()}
 	var done wish
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 		var read metav1.Object
@@ -227,8 +213,7 @@ func (w *wishing) write(shown string, decide func() (wish, metav1.Object, error)
 	for _, warning := range done.warnings {
 		fmt.Fprintf(w.ErrOut, "Warning: %s: %s\n", shown, warning)
 	}
-	suffix := map[string]string{dryRunClient: " (dry run)", dryRunServer: " (server dry run)"}[w.dryRun]
-	fmt.Fprintln(w.Out, shown, done.done+suffix)
+	fmt.Fprintln(w.Out, shown, done.done+w.dryRun.suffix())
 	return nil
 }
 

@@ -36,7 +36,7 @@ func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.C
 	root.SetErr(streams.ErrOut)
 	e.hub.AddFlags(root.PersistentFlags())
 	for _, newCommand := range []func(*environment) *cobra.Command{
-		newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newImportCommand,
+		newAccountCommand, newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newImportCommand,
 		newRenderCommand, newResumeCommand, newSchemaCommand, newSuspendCommand, newUICommand, newUninstallCommand, newVersionCommand,
 	} {
 		root.AddCommand(newCommand(e))
