@@ -8,10 +8,12 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -140,11 +142,8 @@ func (a *accountCreation) bindings(account rbacv1.Subject) (objects []runtime.Ob
 
 // granted returns a role of a file, and its binding.
 func (a *accountCreation) granted(account rbacv1.Subject, object compose.Object) (objects []runtime.Object, grant string, err error) {
-	if object.APIVersion != rbacv1.SchemeGroupVersion.String() {
-		return nil, "", fmt.Errorf("%s: %s %s grants nothing: name a file with Roles and ClusterRoles (%s) only", object.Place(), object.Kind, object.Name, rbacv1.SchemeGroupVersion)
-	}
-	switch object.Kind {
-	case "Role":
+	switch object.GroupVersionKind() {
+	case rbacv1.SchemeGroupVersion.WithKind("Role"):
 		role := new(rbacv1.Role)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Value, role, true); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", object.Place(), err)
@@ -154,14 +153,14 @@ func (a *accountCreation) granted(account rbacv1.Subject, object compose.Object)
 		}
 		grant = fmt.Sprintf("in namespace %s: %s", role.Namespace, texts(role.Rules))
 		return []runtime.Object{role, a.roleBinding(account, role.Namespace, "Role", role.Name)}, grant, nil
-	case "ClusterRole":
+	case rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):
 		role := new(rbacv1.ClusterRole)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Value, role, true); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", object.Place(), err)
 		}
 		return []runtime.Object{role, a.clusterRoleBinding(account, role.Name)}, "in all namespaces: " + texts(role.Rules), nil
 	}
-	return nil, "", fmt.Errorf("%s: %s %s grants nothing by itself: name a file with Roles and ClusterRoles only", object.Place(), object.Kind, object.Name)
+	return nil, "", fmt.Errorf("%s: %s %s grants nothing: name a file with Roles and ClusterRoles only", object.Place(), object.Kind, object.Name)
 }
 
 // texts says what rules allow.
@@ -203,24 +202,39 @@ func (a *accountCreation) clusterRoleBinding(account rbacv1.Subject, role string
 	}
 }
 
-// apply applies the objects. It forces nothing: a role that another client manages is an error.
+// apply creates the namespace if it is missing, and applies the other objects. It forces nothing: a role that another client
+// manages is an error.
 func (a *accountCreation) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	cluster, err := a.objectsOf(application.LocalCluster)
 	if err != nil {
 		return err
 	}
-	options := metav1.ApplyOptions{FieldManager: fieldManager, DryRun: a.dryRun.ofRequest()}
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
 		mapping, err := cluster.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			return err
 		}
-		if _, err := cluster.at(mapping, object.GetNamespace()).Apply(ctx, object.GetName(), object, options); err != nil {
-			return fmt.Errorf("apply %s %s: %w", gvk.Kind, object.GetName(), err)
+		client := cluster.at(mapping, object.GetNamespace())
+		if gvk == corev1.SchemeGroupVersion.WithKind("Namespace") {
+			err = a.create(ctx, client, object)
+		} else {
+			_, err = client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, DryRun: a.dryRun.ofRequest()})
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", gvk.Kind, object.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// create creates an object, unless there is one.
+func (a *accountCreation) create(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+	_, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager, DryRun: a.dryRun.ofRequest()})
+	}
+	return err
 }
 
 func (a *accountCreation) print(account rbacv1.Subject, objects []*unstructured.Unstructured, grants []string) error {
@@ -232,7 +246,7 @@ func (a *accountCreation) print(account rbacv1.Subject, objects []*unstructured.
 		return printDocument(a.Out, a.output.value, list.UnstructuredContent())
 	}
 	for _, grant := range grants {
-		if _, err := fmt.Fprintln(a.Out, oneLine(fmt.Sprintf("serviceaccount %s/%s may do %s%s", account.Namespace, account.Name, grant, a.dryRun.suffix()))); err != nil {
+		if _, err := fmt.Fprintln(a.Out, oneLine(fmt.Sprintf("serviceaccount %s/%s: %s%s", account.Namespace, account.Name, grant, a.dryRun.suffix()))); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,11 @@ func (c *creation) printMissingRights(ctx context.Context, objects []compose.Obj
 	if len(missing) == 0 {
 		fmt.Fprintln(c.ErrOut, "The agent has the rights on all kinds of these objects.")
 		return nil
+	}
+	for _, rule := range missing {
+		if resource := (schema.GroupResource{Group: rule.APIGroups[0], Resource: rule.Resources[0]}); resource == corev1.Resource("secrets") {
+			fmt.Fprintln(c.ErrOut, "Warning: secrets: with these rights, the agent can read the values of all Secrets of the cluster")
+		}
 	}
 	role := &rbacv1.ClusterRole{
 		TypeMeta: typeOf(rbacv1.SchemeGroupVersion, "ClusterRole"),
