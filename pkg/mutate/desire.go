@@ -108,6 +108,7 @@ func read(spec application.Spec, ended func() error) draft {
 		return d
 	}
 	d.Mangled = align(d.Mangled)
+	d.leaveToOthers(len(custom))
 	d.hideSecrets(len(custom))
 	return d
 }

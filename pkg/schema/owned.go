@@ -10,7 +10,7 @@ func (s Schema) WithoutServerOwned() (Schema, []string) {
 	var left []string
 	for _, path := range serverOwned() {
 		if s.Observes(path...) {
-			left = append(left, fieldPath(path).String())
+			left = append(left, FieldPath(path...).String())
 			s = s.Unobserve(path...)
 		}
 	}
@@ -20,7 +20,7 @@ func (s Schema) WithoutServerOwned() (Schema, []string) {
 // IsServerOwned reports whether a path leads to such a field, or into one.
 func IsServerOwned(path Path) bool {
 	return slices.ContainsFunc(serverOwned(), func(names []string) bool {
-		return startsWith(path, fieldPath(names))
+		return startsWith(path, FieldPath(names...))
 	})
 }
 

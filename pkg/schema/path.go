@@ -120,7 +120,8 @@ func ValueAt(value any, path Path) any {
 	return value
 }
 
-func fieldPath(names []string) Path {
+// FieldPath returns the path through these fields.
+func FieldPath(names ...string) Path {
 	path := make(Path, 0, len(names))
 	for _, name := range names {
 		path = append(path, Step{Field: name, Index: notAnIndex})

@@ -73,14 +73,54 @@ func observe(n node, path []string) node {
 
 // Unobserve returns the schema without a field and everything below it. The identity cannot be
 // removed.
-func (s Schema) Unobserve(path ...string) Schema {
+func (s Schema) Unobserve(path ...string) Schema { return s.UnobserveAt(FieldPath(path...)) }
+
+// UnobserveAt is [Schema.Unobserve] of a field that is below elements of lists.
+func (s Schema) UnobserveAt(path Path) Schema {
 	if root, ok := unobserve(s.root, path).(object); ok {
 		s.root = root
 	}
 	return s
 }
 
-func unobserve(n node, path []string) node {
+func unobserve(n node, path Path) node {
+	if len(path) == 0 {
+		return n
+	}
+	if items, ok := n.(list); ok && path[0].Index >= 0 && path[0].Index < len(items.items) {
+		items.items = slices.Clone(items.items)
+		items.items[path[0].Index] = unobserve(items.items[path[0].Index], path[1:])
+		return items
+	}
+	parent, ok := n.(object)
+	if !ok || path[0].Index != notAnIndex {
+		return n
+	}
+	at, found := parent.find(path[0].Field)
+	if !found {
+		return n
+	}
+	fields := slices.Clone(parent.fields)
+	if _, identity := fields[at].node.(constant); len(path) == 1 && !identity {
+		return parent.with(slices.Delete(fields, at, at+1))
+	}
+	fields[at].node = unobserve(fields[at].node, path[1:])
+	return parent.with(fields)
+}
+
+// LetGrow returns the schema without the maximum length of a list. Its path leads through no list.
+func (s Schema) LetGrow(path ...string) Schema {
+	if root, ok := letGrow(s.root, path).(object); ok {
+		s.root = root
+	}
+	return s
+}
+
+func letGrow(n node, path []string) node {
+	if items, ok := n.(list); ok && len(path) == 0 {
+		items.max = 0
+		return items
+	}
 	parent, ok := n.(object)
 	if !ok || len(path) == 0 {
 		return n
@@ -90,10 +130,7 @@ func unobserve(n node, path []string) node {
 		return n
 	}
 	fields := slices.Clone(parent.fields)
-	if _, identity := fields[at].node.(constant); len(path) == 1 && !identity {
-		return parent.with(slices.Delete(fields, at, at+1))
-	}
-	fields[at].node = unobserve(fields[at].node, path[1:])
+	fields[at].node = letGrow(fields[at].node, path[1:])
 	return parent.with(fields)
 }
 
