@@ -79,6 +79,7 @@ func (d description) wishes(v overview) [][]cell {
 		{d.app.ServiceAccount != "", "Service account", d.app.ServiceAccount},
 		{w.Adopt, "Adopt", "what exists already is taken over"},
 		{w.DeletionPolicy == application.Orphan, "When deleted", "the objects stay"},
+		{w.DeletionPolicy == application.Delete && !w.DeletesAll && slices.ContainsFunc(d.app.Inventory, manifest.ID.IsDefinition), "When deleted", "the definitions of kinds stay"},
 		{len(d.app.Spec.Hooks.Enabled()) > 0, "Hooks", d.hooks()},
 	} {
 		if row.said {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -253,7 +252,7 @@ func hasEnded(app *application.Application, expected plan.Expected) bool {
 }
 
 func becomes(app *application.Application, id manifest.ID) string {
-	if app.Deleted && app.Wishes.DeletionPolicy == application.Orphan || slices.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted {
+	if plan.IsReleased(app, id) {
 		return "would be left where it is, without the marks of the Application"
 	}
 	return "would be deleted"

@@ -39,7 +39,7 @@ func complete() *Application {
 		NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u", Version: "7", Cluster: "east", Holder: "east",
 		OtherHolders: []string{"west"}, Elsewhere: map[string]ShutdownRecord{"west": shutdown}, ServiceAccount: "deployer", Deleted: true,
 		Wishes: Wishes{
-			Mode: Enforce, DeletionPolicy: Delete, DeletesAdopted: true, Adopt: true, HoldUntil: now.Time, DenyHolds: true, HeldBy: "anna", Guard: GuardDeny,
+			Mode: Enforce, DeletionPolicy: Delete, DeletesAll: true, Adopt: true, HoldUntil: now.Time, DenyHolds: true, HeldBy: "anna", Guard: GuardDeny,
 			Shutdown: ShutdownWishes{GraceTime: new(time.Minute), Strategy: "s", Retries: new(2), Retry: "1"},
 		},
 		Spec: Spec{

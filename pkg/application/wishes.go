@@ -44,9 +44,9 @@ const (
 type Wishes struct {
 	Mode           Mode
 	DeletionPolicy DeletionPolicy
-	// DeletesAdopted reports that the user has set the policy Delete explicitly. It then also
-	// applies to adopted objects.
-	DeletesAdopted bool
+	// DeletesAll reports that the user has set the policy Delete explicitly. It then also applies to
+	// adopted objects, and to definitions of kinds.
+	DeletesAll bool
 	Adopt          bool
 	// HoldUntil is zero if the Application is not held.
 	HoldUntil time.Time
@@ -76,7 +76,7 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	if _, ok := cm.Annotations[DeletionPolicyAnnotation]; !ok {
 		wishes.DeletionPolicy = Delete
 	}
-	wishes.DeletesAdopted = cm.Annotations[DeletionPolicyAnnotation] == string(Delete)
+	wishes.DeletesAll = cm.Annotations[DeletionPolicyAnnotation] == string(Delete)
 	if text, ok := cm.Annotations[HoldUntilAnnotation]; ok {
 		until, err := ParseHold(text)
 		if err != nil {

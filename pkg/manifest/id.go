@@ -59,6 +59,11 @@ func (id ID) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
 }
 
+// IsDefinition reports whether the resource defines a kind.
+func (id ID) IsDefinition() bool {
+	return id.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
 // Pair returns for each identity of left the index of its partner in right, or -1. Each has at most
 // one partner. Equal namespaces are paired first. Of the others, one without a namespace matches any
 // namespace, in order.

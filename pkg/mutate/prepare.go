@@ -208,6 +208,7 @@ func (p *Prepared) publishUnfetched(cm, stored *corev1.ConfigMap, refusal *field
 func (p *Prepared) publishDesired(ended func() error, cm *corev1.ConfigMap, learned []map[string]any) {
 	desired, warnings, refusals := desiredOf(ended, p.Spec, learned)
 	p.Wanted = identities(desired.Manifest)
+	warnings = append(warnings, suspectDeletion(cm, p.Wanted)...)
 	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(append(refusals, checkItself(cm, p.Wanted)...), p.Spec)))
 	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
 	if len(p.Refusals) > 0 {

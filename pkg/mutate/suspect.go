@@ -13,6 +13,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
@@ -59,6 +60,17 @@ func suspectEnd(resource map[string]any, at string) []string {
 		return []string{at + ".spec.restartPolicy: nothing starts this Pod again when it ends or its node goes, and it runs again if it is deleted: a Job or a Deployment does better"}
 	}
 	return nil
+}
+
+// suspectDeletion says that the definitions of kinds stay when the Application is deleted, unless the user has said what
+// becomes of them.
+func suspectDeletion(cm *corev1.ConfigMap, wanted []manifest.ID) []string {
+	definition := slices.IndexFunc(wanted, manifest.ID.IsDefinition)
+	if _, ok := cm.Annotations[application.DeletionPolicyAnnotation]; ok || definition < 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: a definition stays when the Application is deleted, because all objects of its kind would go with it: set annotation %s to %s or %s",
+		ResourcePath(definition), application.DeletionPolicyAnnotation, application.Delete, application.Orphan)}
 }
 
 // assigned returns the fields of a kind's spec that a server assigns once.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -40,6 +41,14 @@ func InOrder(ids []manifest.ID) []manifest.ID {
 	sorted := slices.Clone(ids)
 	slices.SortStableFunc(sorted, func(a, b manifest.ID) int { return CompareKinds(a.Kind, b.Kind) })
 	return sorted
+}
+
+// IsReleased reports whether an unwanted object stays, without the marks of the Application. That holds for all objects of
+// an Application that is deleted with that policy. Unless the user requests their deletion, it also holds for adopted
+// objects, and for definitions, which would take all objects of the kind with them.
+func IsReleased(app *application.Application, id manifest.ID) bool {
+	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
+		(Contains(app.Adopted, id) || id.IsDefinition()) && !app.Wishes.DeletesAll
 }
 
 // IsSame reports whether two identities are of one object, in any version of the API. A change of

@@ -120,7 +120,7 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 		ref.Namespace = ""
 	}
 	remove := r.delete
-	if isReleased(r.app, id) {
+	if plan.IsReleased(r.app, id) {
 		remove = r.release
 	}
 	remaining, err := remove(ctx, ref, application.Marks(r.app.NamespacedName, r.app.UID, id))
@@ -131,14 +131,6 @@ func (r remover) removeOne(ctx context.Context, id manifest.ID) (*leavingObject,
 		return notRemoved(id, err)
 	}
 	return remaining, nil
-}
-
-// isReleased reports whether an unwanted object stays. That holds for adopted objects, unless the
-// user requests their deletion, and for all objects of an Application that is deleted with that
-// policy.
-func isReleased(app *application.Application, id manifest.ID) bool {
-	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
-		plan.Contains(app.Adopted, id) && !app.Wishes.DeletesAdopted
 }
 
 func (r remover) delete(ctx context.Context, object manifest.Ref, marks manifest.Marks) (*leavingObject, error) {

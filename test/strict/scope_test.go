@@ -83,7 +83,10 @@ func TestClusterScope(t *testing.T) {
 
 	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
 	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")
-	w.EventuallyGone(t, kit.Definitions, "", "gadgets."+namespace+".example.com")
+	if left := w.Kubectl(t, "get", "crd", "gadgets."+namespace+".example.com", "--output", "jsonpath={.metadata.annotations}"); strings.Contains(left, "krake.dev") {
+		t.Errorf("the definition stays with our marks: %s", left)
+	}
+	w.Kubectl(t, "delete", "crd", "gadgets."+namespace+".example.com") // with it, all objects of the kind would have gone
 	w.EventuallyGone(t, kit.ClusterRoles, "", namespace+"-reader")
 
 	made := work(t, begin, "")
