@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -92,4 +94,71 @@ func TestClusterScope(t *testing.T) {
 	made := work(t, begin, "")
 	checkAccount(t, made, namespace)
 	t.Logf("%d writes to the target", len(made))
+}
+
+const ownKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.NAME.example.com}
+spec:
+  group: NAME.example.com
+  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME-gadgets, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules:
+- apiGroups: [NAME.example.com]
+  resources: [gadgets]
+  verbs: [get, list, watch, "impersonate-on:serviceaccount:create", "impersonate-on:serviceaccount:patch", "impersonate-on:serviceaccount:delete"]
+---
+apiVersion: NAME.example.com/v1
+kind: Gadget
+metadata: {name: first}
+spec: {size: 1}
+`
+
+// An Application brings a kind, the agent's rights on it, and an object of it. The API server grants the rights as far as the
+// account has them: with fewer rights, the ClusterRole is refused, and the object is not created.
+func TestAnApplicationBringsItsKind(t *testing.T) {
+	w := wide
+	gadgets := func(namespace string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: namespace + ".example.com", Version: "v1", Resource: "gadgets"}
+	}
+	for grant, mayAll := range map[string]bool{"cluster-admin": true, "admin": false} {
+		t.Run(grant, func(t *testing.T) {
+			begin, namespace := w.Mark(t), w.namespace(t)
+			w.plugin(t, "account", "--namespace", namespace, "--grant", grant)
+			definitions := kit.YAML(t, map[string]any{
+				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": namespace},
+				"rules": []any{
+					map[string]any{"apiGroups": []any{"apiextensions.k8s.io"}, "resources": []any{"customresourcedefinitions"}, "verbs": []any{"get", "create", "patch", "delete"}},
+					map[string]any{"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"clusterroles"}, "verbs": []any{"get", "create", "patch", "delete"}},
+				},
+			})
+			w.Apply(t, definitions)
+			w.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
+			t.Cleanup(func() {
+				w.Kubectl(t, "delete", "--ignore-not-found", "clusterrolebinding", namespace, namespace+"-krake-deployer-cluster-admin")
+				w.Kubectl(t, "delete", "clusterrole", namespace)
+			})
+			w.apply(t, namespace, "app", strings.ReplaceAll(ownKind, "NAME", namespace), kit.Annotation("deletion-policy", "delete"))
+			if mayAll {
+				w.reconciled(t, namespace, "app")
+				w.Change(t, gadgets(namespace), namespace, "first", `{"spec": {"size": 2}}`)
+				w.EventuallyField(t, int64(1), gadgets(namespace), namespace, "first", "spec", "size")
+			} else {
+				w.says(t, namespace, "app", "Forbidden", "gadgets")
+			}
+			checkAccount(t, work(t, begin, ""), namespace)
+			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+			w.EventuallyGone(t, kit.Definitions, "", "gadgets."+namespace+".example.com")
+		})
+	}
 }
