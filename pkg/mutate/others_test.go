@@ -16,6 +16,8 @@ func TestWhatOthersWriteIsNotObserved(t *testing.T) {
 		return "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a" + annotations +
 			"}, webhooks: [{name: a.example.com}, {name: b.example.com, clientConfig: {caBundle: " + bundle + ", service: {name: b}}}]}\n"
 	}
+	observed := "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: null}, " +
+		"{name: null, clientConfig: {caBundle: null}}, {observer_schema_list_min_length: 2, observer_schema_list_max_length: 0}]}\n"
 	definition := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {webhook: {clientConfig: {caBundle: Cg==}}}}}\n"
 	served := "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, spec: {group: a, caBundle: Cg==}}\n"
 	account := "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: a}]}\n"
@@ -33,7 +35,7 @@ func TestWhatOthersWriteIsNotObserved(t *testing.T) {
 		"a certificate of cert-manager": {
 			webhooks(", annotations: {cert-manager.io/inject-ca-from: a/b}", certificate), "", second, object{"caBundle": "Cg=="}, false,
 		},
-		"a user's schema":    {webhooks("", "Cg=="), webhooks("", "null"), second, object{"caBundle": certificate}, true},
+		"a user's schema":    {webhooks("", "Cg=="), observed, second, object{"caBundle": certificate}, true},
 		"another field":      {webhooks("", "Cg=="), "", second, object{"service": object{"name": "c"}}, true},
 		"of a conversion":    {definition, "", func(r object) object { return dig(r, "spec", "conversion", "webhook", "clientConfig") }, object{"caBundle": certificate}, false},
 		"of an APIService":   {served, "", func(r object) object { return dig(r, "spec") }, object{"caBundle": certificate}, false},

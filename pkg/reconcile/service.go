@@ -78,7 +78,7 @@ func portOf(live map[string]any) (int32, error) {
 // down. Released workloads continue to run.
 func (s service) isGone(ctx context.Context) (bool, error) {
 	for _, id := range s.app.Inventory {
-		if !runsPods(id) || isReleased(s.app, id) {
+		if !runsPods(id) || plan.IsReleased(s.app, id) {
 			continue
 		}
 		_, live, err := s.read(ctx, id)

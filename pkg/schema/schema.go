@@ -108,7 +108,7 @@ func unobserve(n node, path Path) node {
 	return parent.with(fields)
 }
 
-// LetGrow returns the schema without the maximum length of a list. Its path leads through no list.
+// LetGrow returns the schema with a list that may get longer, if the path leads through no list.
 func (s Schema) LetGrow(path ...string) Schema {
 	if root, ok := letGrow(s.root, path).(object); ok {
 		s.root = root
@@ -118,7 +118,7 @@ func (s Schema) LetGrow(path ...string) Schema {
 
 func letGrow(n node, path []string) node {
 	if items, ok := n.(list); ok && len(path) == 0 {
-		items.max = 0
+		items.max, items.isDefault = 0, false
 		return items
 	}
 	parent, ok := n.(object)
