@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -21,11 +22,18 @@ func checkReserved(document map[string]any, at string) field.ErrorList {
 		switch {
 		case key == application.FormatAnnotation:
 			return forbidden("", "an Application cannot contain Applications: create this one separately")
+		case key == application.AggregateLabel && isClusterRole(document):
+			return nil // the API server checks that the writer has the rights that it gives to the agent
 		case strings.Contains(key, "/") && manifest.IsReserved(key):
 			return forbidden("", fmt.Sprintf("keys of %s are set by the agent: leave it out", application.Domain))
 		}
 		return nil
 	})
+}
+
+func isClusterRole(document map[string]any) bool {
+	id, _ := manifest.Identify(document)
+	return id.GroupVersionKind().GroupKind() == rbacv1.SchemeGroupVersion.WithKind("ClusterRole").GroupKind()
 }
 
 // maxLength is the longest list that an observer schema can require. A minimum that no list reaches

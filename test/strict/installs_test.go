@@ -54,7 +54,7 @@ func TestInstallationsFromNothing(t *testing.T) {
 			}
 			t.Logf("%d writes in %s", len(made), took)
 			inventory := w.App(namespace, app).Read(t).Inventory
-			w.App(namespace, app).Annotate(t, application.DeletionPolicyAnnotation, string(application.Delete)) // also of definitions
+			w.App(namespace, app).Annotate(t, "deletion-policy", string(application.Delete)) // also of definitions
 			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", app, "--timeout", kit.Timeout.String())
 			for _, id := range inventory {
 				if text, err := w.try("", "get", id.Kind+"."+version(id.APIVersion), id.Name, "--namespace", id.Namespace, "--ignore-not-found", "--output=name"); err == nil && text != "" {
