@@ -47,7 +47,7 @@ type Wishes struct {
 	// DeletesAll reports that the user has set the policy Delete explicitly. It then also applies to
 	// adopted objects, and to definitions of kinds.
 	DeletesAll bool
-	Adopt          bool
+	Adopt      bool
 	// HoldUntil is zero if the Application is not held.
 	HoldUntil time.Time
 	// DenyHolds reports that holds on single objects do not count.

@@ -2,6 +2,7 @@ package mutate_test
 
 import (
 	"encoding/base64"
+	"maps"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -53,9 +54,7 @@ func TestWhatOthersWriteIsNotObserved(t *testing.T) {
 			again, _ := mutate.Desire(application.Spec{Manifest: c.manifest, ObserverSchema: c.schema}, nil)
 			live := again.Resources[0]
 			at := c.of(live)
-			for key, value := range c.change {
-				at[key] = value
-			}
+			maps.Copy(at, c.change)
 			differences := desired.Schemas[0].Compare(desired.Resources[0], live)
 			check.Equal(t, "drift", c.isDrift, len(differences) > 0)
 		})
