@@ -216,7 +216,7 @@ func (c *creation) write(ctx context.Context, j *judgement) error {
 	for i, app := range j.apps {
 		cm := app.cm
 		if c.dryRun != dryRunClient {
-			created, err := c.send(ctx, j, app, c.dryRun == dryRunServer)
+			created, err := c.send(ctx, j, app, c.dryRun)
 			if err := errors.Join(j.flush(c.ErrOut), err); err != nil {
 				return err
 			}

@@ -137,7 +137,7 @@ func (c *creation) unsupportedIn(ctx context.Context, j *judgement) ([]unsupport
 		return found, nil
 	}
 	for _, app := range j.apps {
-		_, err := c.send(ctx, j, app, true)
+		_, err := c.send(ctx, j, app, dryRunServer)
 		refused, err := c.refusedBy(j, app, err)
 		if err != nil {
 			return nil, err
@@ -227,16 +227,12 @@ func (c *creation) tell(j *judgement) error {
 }
 
 // send creates an Application.
-func (c *creation) send(ctx context.Context, j *judgement, app composed, dryRun bool) (*corev1.ConfigMap, error) {
+func (c *creation) send(ctx context.Context, j *judgement, app composed, dryRun dryRunFlag) (*corev1.ConfigMap, error) {
 	client, err := c.hearing(app.places, j)
 	if err != nil {
 		return nil, err
 	}
-	options := metav1.CreateOptions{FieldManager: fieldManager}
-	if dryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	return client.ConfigMaps(app.cm.Namespace).Create(ctx, app.cm, options)
+	return client.ConfigMaps(app.cm.Namespace).Create(ctx, app.cm, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dryRun.ofRequest()})
 }
 
 // hearing returns a client of the hub that adds the warnings of admission to a judgement.

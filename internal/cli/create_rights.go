@@ -9,7 +9,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,35 +21,9 @@ import (
 )
 
 // printMissingRights prints a ClusterRole with the rights on the kinds of the objects that the agent does not have. It
-// is to be applied on the cluster of the objects. In strict mode, the rights are to read, and to write as a service account.
+// is to be applied on the cluster of the objects.
 func (c *creation) printMissingRights(ctx context.Context, objects []compose.Object) error {
-	cluster := cmp.Or(c.cluster, application.LocalCluster)
-	target, err := c.objectsOf(cluster)
-	if err != nil {
-		return err
-	}
-	flags, err := c.flagsOf(cluster)
-	if err != nil {
-		return err
-	}
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	client, err := authorization.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	asked := agentRights{client.SubjectAccessReviews(), cluster}
-	verbs, err := asked.verbs(ctx, c.namespace)
-	if err != nil {
-		return err
-	}
-	kinds, err := target.resourcesOf(objects)
-	if err != nil {
-		return err
-	}
-	missing, err := asked.missing(ctx, kinds, verbs)
+	missing, err := c.missingRights(ctx, objects)
 	if err != nil {
 		return err
 	}
@@ -82,12 +55,32 @@ func (c *creation) printMissingRights(ctx context.Context, objects []compose.Obj
 	return printDocument(c.Out, format, fields.Object)
 }
 
+// missingRights returns what the agent may not do with the kinds of the objects. In strict mode it reads, and writes as a
+// service account.
+func (c *creation) missingRights(ctx context.Context, objects []compose.Object) ([]rbacv1.PolicyRule, error) {
+	cluster := cmp.Or(c.cluster, application.LocalCluster)
+	target, err := c.objectsOf(cluster)
+	if err != nil {
+		return nil, err
+	}
+	asked := agentRights{target.reviews, cluster}
+	verbs, err := asked.verbs(ctx, c.namespace)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := target.resourcesOf(objects)
+	if err != nil {
+		return nil, err
+	}
+	return asked.missing(ctx, kinds, verbs)
+}
+
 // resourcesOf returns the resources of the objects, sorted, each once. A kind that the cluster does not have is known if
 // one of the objects defines it.
 func (o objects) resourcesOf(objects []compose.Object) ([]schema.GroupResource, error) {
 	defined := map[schema.GroupKind]schema.GroupResource{}
 	for _, object := range objects {
-		if object.GroupVersionKind().GroupKind() != apiextensionsv1.Kind("CustomResourceDefinition") {
+		if !object.IsDefinition() {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(object.Value, "spec", "group")
@@ -146,7 +139,7 @@ func (a agentRights) verbs(ctx context.Context, namespace string) ([]string, err
 	verbs := []string{"get", "list", "watch"}
 	for _, verb := range []string{"create", "patch", "delete"} {
 		if strict {
-			verb = "impersonate-on:serviceaccount:" + verb
+			verb = application.ActingAs + verb
 		}
 		verbs = append(verbs, verb)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/openapi"
@@ -104,30 +105,22 @@ type objects struct {
 	discovery discovery.DiscoveryInterface
 	// described is not cached: kubectl krake ui uses it for hours.
 	described openapi.Client
+	reviews   authorization.SubjectAccessReviewInterface
 }
 
-// flagsOf returns the flags of the cluster of an Application. For any but the local one, flags must
+// objectsOf connects to the cluster of an Application. For any but the local one, flags must
 // name the cluster.
-func (e *environment) flagsOf(cluster string) (*genericclioptions.ConfigFlags, error) {
+func (e *environment) objectsOf(cluster string) (objects, error) {
+	flags := e.hub
 	switch {
 	case e.target != targetFlags{}:
-		flags := e.newFlags()
+		flags = e.newFlags()
 		flags.KubeConfig, flags.Context = &e.target.kubeconfig, &e.target.context
 		if e.target.kubeconfig == "" {
 			flags.KubeConfig = e.hub.KubeConfig
 		}
-		return flags, nil
 	case cluster != application.LocalCluster:
-		return nil, fmt.Errorf("the objects are on cluster %s: name it by --target-context or --target-kubeconfig", cluster)
-	}
-	return e.hub, nil
-}
-
-// objectsOf connects to the cluster of an Application.
-func (e *environment) objectsOf(cluster string) (objects, error) {
-	flags, err := e.flagsOf(cluster)
-	if err != nil {
-		return objects{}, err
+		return objects{}, fmt.Errorf("the objects are on cluster %s: name it by --target-context or --target-kubeconfig", cluster)
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
@@ -145,8 +138,12 @@ func (e *environment) objectsOf(cluster string) (objects, error) {
 	if err != nil {
 		return objects{}, err
 	}
+	rights, err := authorization.NewForConfig(config)
+	if err != nil {
+		return objects{}, err
+	}
 	kinds, err := flags.ToRESTMapper()
-	return objects{client, kinds, served, described.OpenAPIV3()}, err
+	return objects{client, kinds, served, described.OpenAPIV3(), rights.SubjectAccessReviews()}, err
 }
 
 // types returns the types of a kind that is not built in. If the cluster does not describe it, they are nil, as they

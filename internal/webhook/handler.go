@@ -263,7 +263,7 @@ func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer
 
 // actAsToCreate is the verb that allows an agent to create objects as a service account. A role that has it has those to
 // patch and to delete as well.
-const actAsToCreate = "impersonate-on:serviceaccount:create"
+const actAsToCreate = application.ActingAs + "create"
 
 // foretell returns warnings about kinds that the writer may not create, and about mistakes that the
 // API server finds in new objects. The Application is admitted. The right may be granted later, and

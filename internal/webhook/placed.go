@@ -30,14 +30,14 @@ func (p placed) needs(verbs ...string) []mutate.Need {
 	var needs []mutate.Need
 	known := sets.Set[mutate.Access]{}
 	for i, ref := range p.wanted {
-		if p.unknown[i] || known.Has(creation(ref)) {
+		access := creation(ref)
+		if p.unknown[i] || known.Has(access) {
 			continue
 		}
-		known.Insert(creation(ref))
+		known.Insert(access)
 		for _, verb := range verbs {
-			need := mutate.Need{Access: creation(ref), Path: mutate.ResourcePath(i)}
-			need.Verb = verb
-			needs = append(needs, need)
+			access.Verb = verb
+			needs = append(needs, mutate.Need{Access: access, Path: mutate.ResourcePath(i)})
 		}
 	}
 	return needs

@@ -308,7 +308,7 @@ func (r Right) String() string {
 		}
 	}
 	text := r.User + " may not "
-	if as, ok := strings.CutPrefix(verb, actingAs); ok {
+	if as, ok := strings.CutPrefix(verb, application.ActingAs); ok {
 		text += "act as a service account to "
 		verb = as
 	}
@@ -317,9 +317,6 @@ func (r Right) String() string {
 	}
 	return text
 }
-
-// actingAs begins the verbs that allow a client to make a request as a service account.
-const actingAs = "impersonate-on:serviceaccount:"
 
 // forbidden returns why an API server forbids a request.
 func forbidden(err error) string {

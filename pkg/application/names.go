@@ -98,6 +98,8 @@ const (
 	AgentsNamespace = "krake-agents"
 	// AgentUserPrefix begins the names of agents as users. The name of the cluster follows.
 	AgentUserPrefix = "system:serviceaccount:" + AgentsNamespace + ":"
+	// ActingAs begins the verbs that allow a client to make a request as a service account. The verb of the request follows.
+	ActingAs = "impersonate-on:serviceaccount:"
 )
 
 // The virtual resources that users have rights on: an Application to delete or to hold, and a cluster to
