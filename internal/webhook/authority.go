@@ -20,9 +20,6 @@ import (
 const (
 	// reviewsAtOnce bounds the concurrent reviews of one request.
 	reviewsAtOnce = 16
-	// answeringTimeout is for all that a request is computed for and that the API server is asked. It
-	// leaves time to answer before the API server gives up.
-	answeringTimeout = 4 * time.Second
 	// allowedFor is how long a granted right is cached, and so how long a right that is
 	// revoked still counts. A refusal is never cached: a user who is granted a right tries
 	// again at once.

@@ -81,8 +81,6 @@ func (h *handler) answer(ctx context.Context, request admission.Request) admissi
 
 // answerUser admits an Application that is valid and that its user has the rights to.
 func (h *handler) answerUser(ctx context.Context, request admission.Request, cm, stored *corev1.ConfigMap) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, answeringTimeout)
-	defer cancel()
 	admitted, err := h.signing.admitted(stored)
 	if err != nil {
 		return unanswerable(err)

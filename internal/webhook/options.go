@@ -12,6 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/reach"
+	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -71,8 +72,8 @@ func (o *Options) Validate() error {
 	if o.Port < 1 || o.Port > 65535 {
 		failures = append(failures, fmt.Errorf("--port: %d is no port", o.Port))
 	}
-	if o.DryRunTimeout < 0 || o.DryRunTimeout > answeringTimeout {
-		failures = append(failures, fmt.Errorf("--dry-run-timeout: %s is not between 0 and %s, so that the webhook answers in time", o.DryRunTimeout, answeringTimeout))
+	if o.DryRunTimeout < 0 || o.DryRunTimeout > limit.AnswerTime {
+		failures = append(failures, fmt.Errorf("--dry-run-timeout: %s is not between 0 and %s, so that the webhook answers in time", o.DryRunTimeout, limit.AnswerTime))
 	}
 	if o.URLSources && !o.RequireServiceAccount {
 		failures = append(failures, errors.New("--url-sources: only the API server checks the content of a URL, by the rights of the ServiceAccount: add --require-service-account"))

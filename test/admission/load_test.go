@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,15 +18,18 @@ import (
 type tally struct {
 	mu       sync.Mutex
 	requests int
+	longest  time.Duration
 	failures []error
 }
 
 // count calls do, and records its outcome.
 func (a *tally) count(do func() error) {
+	started := time.Now()
 	err := do()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.requests++
+	a.longest = max(a.longest, time.Since(started))
 	if err != nil {
 		a.failures = append(a.failures, err)
 	}
@@ -42,6 +46,7 @@ func (a *tally) check(t *testing.T, name string) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	t.Logf("%s: %d, the longest took %s", name, a.requests, a.longest.Round(time.Millisecond))
 	if len(a.failures) > 0 {
 		t.Errorf("%s: %d of %d failed; the first: %v", name, len(a.failures), a.requests, a.failures[0])
 	}

@@ -29,6 +29,7 @@ const (
 // Applications are continuously created and changed: none of these requests fails.
 func TestRotationFailsNoRequest(t *testing.T) {
 	kit.Long(t, "an outage of each kind")
+	allowTime(t) // 40 admissions at once take seconds on a busy machine, and no rotation is to blame
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	seen := watchRotation(t)

@@ -87,6 +87,15 @@ func planeOf(c *cluster.Cluster, err error) (*Plane, error) {
 	return p, nil
 }
 
+// Stop stops the control plane. It does nothing to one that did not start, so that the error of the start is what is
+// printed.
+func (p *Plane) Stop() error {
+	if p == nil {
+		return nil
+	}
+	return p.Cluster.Stop()
+}
+
 // Mark returns the current end of the audit log. It skips the test if the cluster has
 // none.
 func (p *Plane) Mark(t testing.TB) Mark {

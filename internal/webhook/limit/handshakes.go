@@ -31,7 +31,7 @@ func (h Handshakes) Serve(certificate func(*tls.ClientHelloInfo) (*tls.Certifica
 // Begin waits for the turn of the sender, before the first computation. It is the
 // GetConfigForClient of a server, and leaves the configuration unchanged.
 func (h Handshakes) Begin(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	ctx, cancel := context.WithTimeout(hello.Context(), turnWait)
+	ctx, cancel := context.WithTimeout(hello.Context(), AnswerTime)
 	defer cancel()
 	if err := h.working.take(ctx, senderOf(hello.Conn.RemoteAddr().String())); err != nil {
 		return nil, err

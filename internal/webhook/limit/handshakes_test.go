@@ -21,8 +21,8 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 
-	// If all came from one sender, the last client would wait longer than turnWait.
-	const idle = handshakesAtOnce * int(2*turnWait/handshakeTime)
+	// If all came from one sender, the last client would wait longer than AnswerTime.
+	const idle = handshakesAtOnce * int(2*AnswerTime/handshakeTime)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for range idle {
 		connection, err := dialer.DialContext(t.Context(), "tcp", address)
@@ -35,7 +35,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		}()
 	}
 	<-time.After(handshakeTime / 2) // they wait for their turns
-	ctx, cancel := context.WithTimeout(t.Context(), turnWait)
+	ctx, cancel := context.WithTimeout(t.Context(), AnswerTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 	check.Must(t, err)

@@ -39,8 +39,8 @@ type lane struct{ held, working *turns }
 
 func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
 
-// NewLanes returns a handler that passes reviews to the next handler in their turn. It
-// refuses reviews that are too large, have no length, or wait too long.
+// NewLanes returns a handler that passes reviews to the next handler in their turn, with what is left
+// of [AnswerTime]. It refuses reviews that are too large, have no length, or wait too long.
 func NewLanes(next http.Handler, now func() time.Time) http.Handler {
 	return &lanes{
 		next: next, now: now,
@@ -64,7 +64,7 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		lane = l.small
 	}
 	sender := senderOf(r.RemoteAddr)
-	ctx, cancel := context.WithTimeout(r.Context(), turnWait)
+	ctx, cancel := context.WithTimeout(r.Context(), AnswerTime)
 	defer cancel()
 	if err := lane.held.take(ctx, sender); err != nil {
 		l.refuse(w, "too many reviews at once", http.StatusServiceUnavailable)
@@ -82,7 +82,7 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	give := sync.OnceFunc(lane.working.give)
 	defer give()
-	r = r.WithContext(context.WithValue(r.Context(), turnKey{}, give))
+	r = r.WithContext(context.WithValue(ctx, turnKey{}, give))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.next.ServeHTTP(w, r)
 }

@@ -102,7 +102,7 @@ func TestLanes(t *testing.T) {
 		select {
 		case got := <-answers:
 			check.Equal(t, "answer to a large one that has to wait too long", http.StatusServiceUnavailable, got)
-		case <-time.After(10 * turnWait):
+		case <-time.After(10 * AnswerTime):
 			close(hold)
 			t.Fatal("more large ones are worked on than there is memory for")
 		}
@@ -126,6 +126,32 @@ func TestLanesCutOff(t *testing.T) {
 	if answer, err := exchange(t, server, "Content-Length: 10", "abc"); err != nil || !strings.HasPrefix(answer, "HTTP/1.1 408 ") {
 		t.Errorf("the answer is %q, %v", answer, err)
 	}
+}
+
+// What a review has waited for its turn is missing from the time for its answer: the API server does not wait longer for it.
+func TestWaitCountsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	const wait = 100 * time.Millisecond
+	left := make(chan time.Duration, 2*usualAtOnce)
+	server := serveLanes(t, func(_ http.ResponseWriter, r *http.Request) {
+		deadline, ok := r.Context().Deadline()
+		check.Equal(t, "there is a deadline", true, ok)
+		left <- time.Until(deadline)
+		<-time.After(wait)
+	})
+	var group sync.WaitGroup
+	for range cap(left) {
+		group.Go(func() { check.Equal(t, "answer", http.StatusOK, send(t.Context(), t, server, strings.NewReader("{}"))) })
+	}
+	group.Wait()
+	close(left)
+	var late int
+	for remaining := range left {
+		if remaining <= AnswerTime-wait/2 {
+			late++
+		}
+	}
+	check.Equal(t, "reviews that have waited, and have less time", true, late >= usualAtOnce)
 }
 
 // An answer that only waits for others does not keep the next review waiting. It gives back one turn.

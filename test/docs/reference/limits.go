@@ -61,7 +61,7 @@ func ofApplications() []group {
 func ofPrograms() []group {
 	return []group{
 		{"Of webhook and agent", []limit{
-			{"internal/webhook", "answeringTimeout", false, "how long an admission may take: what it computes, and what it asks the API server, for rights and with dry runs"},
+			{"internal/webhook/limit", "AnswerTime", false, "how long an admission may take: the wait for its turn, what it computes, and what it asks the API server, for rights and with dry runs"},
 			{"internal/webhook", "allowedFor", false, "how long a granted right is cached"},
 			{"internal/agent", "leastResync", false, "the shortest `--resync-period`"},
 			{"pkg/application", "MostShards", false, "the most `--shards`"},
