@@ -121,6 +121,7 @@ func (a *accountCreation) bindings(account rbacv1.Subject) (objects []runtime.Ob
 		grants = []string{fmt.Sprintf("what the ClusterRole %s allows, in namespace %s", a.grant, account.Namespace)}
 		return []runtime.Object{a.roleBinding(account, account.Namespace, "ClusterRole", a.grant)}, grants, nil
 	case "cluster-admin":
+		fmt.Fprintln(a.ErrOut, "Warning: cluster-admin: all that can write as this account can change every object of the cluster, the policies and rights of Krake Observer included")
 		return []runtime.Object{a.clusterRoleBinding(account, a.grant)}, []string{"everything, in all namespaces"}, nil
 	}
 	read, err := compose.Read(a.In, []string{a.grant}, false)
