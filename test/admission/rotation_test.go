@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	pairRotations      = 8
-	authorityRotations = 3
+	pairRotations      = 3
+	authorityRotations = 2
 
 	serverName = "krake-webhook.krake-system.svc"
 )

@@ -51,7 +51,7 @@ type worker struct {
 // kubectl apply nor server-side apply would change anything afterwards.
 func TestRepairsEndWhereApplyWould(t *testing.T) {
 	kit.Must(t, installed.Look())
-	wanted := number(t, "KRAKE_ORACLE_DRIFTS", 1500)
+	wanted := number(t, "KRAKE_ORACLE_DRIFTS", 800)
 	if testing.Short() {
 		wanted = number(t, "KRAKE_ORACLE_DRIFTS", 100)
 	}
