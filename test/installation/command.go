@@ -15,7 +15,7 @@ import (
 
 const (
 	readyTimeout = 60 * time.Second
-	pollInterval = 50 * time.Millisecond
+	pollInterval = 200 * time.Millisecond
 )
 
 // command is one of the product's commands as a process.

@@ -13,8 +13,12 @@ import (
 // no test needs that long on an idle machine.
 const Timeout = 2 * time.Minute
 
-// interval is the time between two checks.
-const interval = 20 * time.Millisecond
+// firstPause and longestPause are the time between two checks, which grows: a check by a request or a command takes
+// processor time from what it waits for.
+const firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
+
+// longer returns the pause after another one.
+func longer(pause time.Duration) time.Duration { return min(pause*5/4, longestPause) }
 
 // Eventually runs check until it returns no complaint. After [Timeout] the test
 // fails with the last complaint, which must describe the state that check saw.
@@ -27,7 +31,7 @@ func Eventually(t testing.TB, check func() (complaint string)) {
 func EventuallyWithin(t testing.TB, limit time.Duration, check func() (complaint string)) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
-	for {
+	for pause := firstPause; ; pause = longer(pause) {
 		complaint := check()
 		if complaint == "" {
 			return
@@ -35,7 +39,7 @@ func EventuallyWithin(t testing.TB, limit time.Duration, check func() (complaint
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s: %s", limit, complaint)
 		}
-		time.Sleep(interval)
+		time.Sleep(pause)
 	}
 }
 
@@ -61,7 +65,7 @@ func EventuallyTrue(t testing.TB, complaint string, holds func() bool) {
 func Wait(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	for {
+	for pause := firstPause; ; pause = longer(pause) {
 		ok, err := done()
 		if err != nil {
 			return fmt.Errorf("wait until %s: %w", what, err)
@@ -72,7 +76,7 @@ func Wait(ctx context.Context, what string, done func() (bool, error)) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
-		case <-time.After(interval):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -292,7 +292,8 @@ func (s *subject) judge(t *testing.T, d *drift) {
 // settled waits until the status of the Application is that of an untouched one.
 func (s *subject) settled(t *testing.T) (complaint string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	end, pause := time.Now().Add(time.Minute), 20*time.Millisecond
+	for ; ; pause = min(2*pause, 500*time.Millisecond) {
 		app := s.app.Read(t)
 		if meta.IsStatusConditionTrue(app.Status.Conditions, application.ReconciledCondition) && app.Status.ObservedSpec == app.Spec.Digest() {
 			return ""
@@ -300,6 +301,7 @@ func (s *subject) settled(t *testing.T) (complaint string) {
 		if time.Now().After(end) {
 			return fmt.Sprintf("the status is %s: %+v %+v", app.Status.State, app.Status.Conditions, app.Status.Objects)
 		}
+		time.Sleep(pause)
 	}
 }
 

@@ -113,6 +113,10 @@ func masked(text string, replacements []replacement) string {
 	return text
 }
 
+// untilPause is the pause before a command is repeated, beside those of [kit.Wait]: to start kubectl takes a third of a
+// second of a processor.
+const untilPause = 200 * time.Millisecond
+
 // until repeats a command until its output matches: for changes by the agent that
 // kubectl wait does not support.
 func until(ctx context.Context) Command {
@@ -123,8 +127,14 @@ func until(ctx context.Context) Command {
 		pattern, err := regexp.Compile(args[0])
 		ts.Check(err)
 		ts.Check(kit.Wait(ctx, args[0], func() (bool, error) {
-			err := ts.Exec(args[1], args[2:]...)
-			return err == nil && pattern.MatchString(ts.ReadFile("stdout")), err
+			if err := ts.Exec(args[1], args[2:]...); err != nil {
+				return false, err
+			}
+			if pattern.MatchString(ts.ReadFile("stdout")) {
+				return true, nil
+			}
+			time.Sleep(untilPause)
+			return false, nil
 		}))
 	}
 }
