@@ -76,7 +76,9 @@ func install(t *testing.T, file string) (apps []kit.App) {
 	found, err := hub.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.ClusterLabel})
 	kit.Must(t, err)
 	for _, cm := range found.Items {
-		apps = append(apps, hub.App(namespace, cm.Name))
+		app := hub.App(namespace, cm.Name)
+		app.Annotate(t, "deletion-policy", string(application.Delete)) // also of definitions, which other tests create
+		apps = append(apps, app)
 	}
 	return apps
 }

@@ -108,10 +108,13 @@ func (s *subject) spec(t *testing.T, round int) map[string]string {
 	return spec
 }
 
+// allGoes has the definitions of an Application deleted with it, so that other tests can create them.
+var allGoes = kit.Annotation("deletion-policy", string(application.Delete))
+
 // create creates the Application.
 func (s *subject) create(t *testing.T) {
 	t.Helper()
-	app := kit.Application(s.app.Namespace, s.app.Name, "")
+	app := kit.Application(s.app.Namespace, s.app.Name, "", allGoes)
 	app.Data = s.spec(t, 0)
 	_, err := hub.CoreV1().ConfigMaps(app.Namespace).Create(t.Context(), app, metav1.CreateOptions{})
 	kit.Must(t, err)
