@@ -61,7 +61,10 @@ rules: [{apiGroups: [""], resources: [namespaces], verbs: [create]}]
 		t.Run(grant, func(t *testing.T) {
 			out, says, _ := invoke(t, map[string]string{"roles.yaml": role}, "account", "own", "--namespace", "shop", "--grant", grant, "--dry-run=client")
 			check.Equal(t, "output", want, strings.ReplaceAll(out, "serviceaccount shop/own: ", ""))
-			check.Equal(t, "there is a warning", grant == "cluster-admin", strings.HasPrefix(says, "Warning: cluster-admin: "))
+			warning := map[string]string{
+				"cluster-admin": "Warning: cluster-admin: all that can write as this account can change every object of the cluster, the policies and rights of Krake Observer included\n",
+			}[grant]
+			check.Equal(t, "errors", warning, says)
 		})
 	}
 	out, _, _ := invoke(t, map[string]string{"roles.yaml": role}, "account", "--namespace", "shop", "--grant", "roles.yaml", "--dry-run=client", "-o", "yaml")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	objects "github.com/krake-observer/krake-observer/pkg/manifest"
@@ -125,12 +126,15 @@ func TestAttacksOfAUserWithEdit(t *testing.T) {
 		{What: "holds a changed Service with control characters", Can: true, Try: drift("",
 			`{"metadata": {"annotations": {"krake.dev/hold-until": "\u001b[2J2999-01-01T00:00:00Z"}}, "spec": {"selector": {"app": "other"}}}`)},
 		{What: "makes a ServiceAccount local, and writes status", By: "without effect", Try: func() error {
-			// The answer is what this request has stored: the agent may write the status at any time.
-			stored, err := local.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"data": {"status": "{}"}}`), metav1.PatchOptions{})
-			if err == nil && stored.Data[application.StatusKey] != "{}" {
-				return without("the webhook keeps the status")
-			}
-			return err
+			return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the agent may write its status in between
+				before := get(t, namespace, "web")
+				forged := fmt.Sprintf(`{"metadata": {"resourceVersion": %q}, "data": {"status": "{}"}}`, before.ResourceVersion)
+				stored, err := local.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), "web", types.MergePatchType, []byte(forged), metav1.PatchOptions{})
+				if err == nil && stored.Data[application.StatusKey] == before.Data[application.StatusKey] {
+					return without("the webhook keeps the status")
+				}
+				return err
+			})
 		}},
 		{What: "takes a Service that a deleted Application left", By: "AlreadyExists", Try: func() error {
 			again := kit.Application(namespace, "again", manifestOf("again"), kit.Annotation("deletion-policy", "orphan"))
