@@ -8,17 +8,39 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// kindRanks is the order of creation: objects that others refer to come first, workloads late, and
-// other kinds last. Deletion has the opposite order.
+// kindRanks is the order of creation, which is Helm's where it has one: what others refer to comes first, then what limits
+// them, then their identities and rights, values, Services and workloads. Other kinds follow, and last what the API server asks about
+// other objects: a webhook, an API or a policy that is not ready would refuse them. Deletion has the opposite order.
 var kindRanks = map[string]int{
-	"Namespace": 0, "CustomResourceDefinition": 1,
-	"ServiceAccount": 2, "Role": 2, "RoleBinding": 2, "ClusterRole": 2, "ClusterRoleBinding": 2,
-	"ConfigMap": 3, "Secret": 3, "PersistentVolumeClaim": 3,
-	"Service":     4, // before the Pods, which get its address in their environment
-	"StatefulSet": 5, "Deployment": 5, "DaemonSet": 5, "ReplicaSet": 5, "Job": 5, "CronJob": 5, "Pod": 5,
+	"Namespace": 0,
+
+	"CustomResourceDefinition": 1, "PriorityClass": 1, "RuntimeClass": 1, "StorageClass": 1, "CSIDriver": 1, "IngressClass": 1,
+
+	"ResourceQuota": 2, "LimitRange": 2, "NetworkPolicy": 2,
+
+	"ServiceAccount": 3, "Role": 3, "RoleBinding": 3, "ClusterRole": 3, "ClusterRoleBinding": 3,
+
+	"ConfigMap": 4, "Secret": 4, "PersistentVolume": 4, "PersistentVolumeClaim": 4,
+
+	"Service": 5, // before the Pods, which get its address in their environment
+
+	"StatefulSet": podRank, "Deployment": podRank, "DaemonSet": podRank, "ReplicaSet": podRank, "Job": podRank, "CronJob": podRank, "Pod": podRank,
+
+	"APIService":                       lastRank,
+	"MutatingWebhookConfiguration":     lastRank,
+	"ValidatingWebhookConfiguration":   lastRank,
+	"MutatingAdmissionPolicy":          lastRank,
+	"MutatingAdmissionPolicyBinding":   lastRank,
+	"ValidatingAdmissionPolicy":        lastRank,
+	"ValidatingAdmissionPolicyBinding": lastRank,
 }
 
-const lastRank = 6
+// The ranks of workloads, of kinds that kindRanks does not have, and of what others must not wait for.
+const (
+	podRank   = 6
+	otherRank = 7
+	lastRank  = 8
+)
 
 // CompareKinds orders two kinds by the creation of their objects.
 func CompareKinds(a, b string) int { return cmp.Compare(rank(a), rank(b)) }
@@ -27,13 +49,13 @@ func rank(kind string) int {
 	if known, ok := kindRanks[kind]; ok {
 		return known
 	}
-	return lastRank
+	return otherRank
 }
 
 // RunsPods reports whether objects of a kind run Pods, and whether the kind is known.
 func RunsPods(kind string) (runs, known bool) {
 	of, known := kindRanks[kind]
-	return of == kindRanks["Pod"], known
+	return of == podRank, known
 }
 
 // InOrder returns the identities in the order of creation.

@@ -43,3 +43,20 @@ func TestIsReleased(t *testing.T) {
 		})
 	}
 }
+
+// What others need is created before them, and what the API server asks about others, after them. Objects of one kind keep their
+// order.
+func TestOrderOfCreation(t *testing.T) {
+	of := func(kinds ...string) (ids []manifest.ID) {
+		for _, kind := range kinds {
+			ids = append(ids, manifest.ID{Kind: kind})
+		}
+		return ids
+	}
+	want := of("Namespace", "CustomResourceDefinition", "PriorityClass", "ResourceQuota", "ServiceAccount", "ClusterRoleBinding", "Secret", "Service", "Deployment", "Song",
+		"ValidatingWebhookConfiguration", "APIService")
+	check.Equal(t, "an installation", want, plan.InOrder(of("ValidatingWebhookConfiguration", "Song", "Deployment", "Service", "Secret", "ServiceAccount", "APIService",
+		"ClusterRoleBinding", "ResourceQuota", "CustomResourceDefinition", "Namespace", "PriorityClass")))
+	two := []manifest.ID{{Kind: "ConfigMap", Name: "b"}, {Kind: "ConfigMap", Name: "a"}}
+	check.Equal(t, "of one kind", two, plan.InOrder(two))
+}

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -405,6 +406,47 @@ func TestOneObjectApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An object whose definition is in the same Application waits for it: that is no failure. A definition of another version, or one that cannot
+// be created, does not help.
+func TestDefinitionOfTheSameApplication(t *testing.T) {
+	const withDefinition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: songs.example.com},
+  spec: {group: example.com, scope: Namespaced, names: {kind: Song, plural: songs}, versions: [{name: v1, served: true, storage: true}]}}
+---
+{apiVersion: example.com/%s, kind: Song, metadata: {name: first}}
+`
+	const waits = "example.com/v1 Song first: the cluster does not serve the kind yet: " +
+		"it waits for the CustomResourceDefinition songs.example.com of this Application"
+	t.Run("waits", func(t *testing.T) {
+		w := newWorld(t, fmt.Sprintf(withDefinition, "v1"), "")
+		w.Scope = mutate.ClusterScope
+		served := w.Kinds
+		w.Kinds = without{served, "Song"}
+		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
+		w.checkReady(t, application.StateCreating, "DefinitionNotEstablished", waits)
+		w.checkReason(t, application.StalledCondition, "Progressing")
+		w.Kinds = served
+		w.checkPass(t, "Create Song first")
+		w.checkReason(t, application.ReconciledCondition, "Reconciled")
+	})
+	t.Run("another version", func(t *testing.T) {
+		w := newWorld(t, fmt.Sprintf(withDefinition, "v2"), "")
+		w.Scope = mutate.ClusterScope
+		w.Kinds = without{w.Kinds, "Song"}
+		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
+		w.checkReason(t, application.ReconciledCondition, "KindNotFound")
+		w.checkState(t, application.StateFailed)
+	})
+	t.Run("a definition that is refused", func(t *testing.T) {
+		w := newWorld(t, fmt.Sprintf(withDefinition, "v1"), "")
+		w.Scope = mutate.ClusterScope
+		w.Kinds = without{w.Kinds, "Song"}
+		w.failures["Create CustomResourceDefinition songs.example.com"] = invalid()
+		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
+		w.checkReason(t, application.ReconciledCondition, "Invalid")
+		w.checkState(t, application.StateFailed)
+	})
 }
 
 // Objects of a kind that is not served are not taken for removed from the spec. They are still

@@ -3,10 +3,15 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 )
@@ -97,6 +102,9 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 			return err
 		}
 		if err != nil {
+			if name := definitionOf(objects[i].ID, objects); name != "" && meta.IsNoMatchError(err) {
+				err = notEstablishedError{name}
+			}
 			objects[i].Unserved = err
 			continue
 		}
@@ -111,4 +119,25 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 		served[i].Ref = ref
 	}
 	return nil
+}
+
+// definitionOf returns the name of the definition among the objects that makes the target serve an object's kind and version, or "".
+func definitionOf(id manifest.ID, objects []plan.Object) string {
+	wanted := id.GroupVersionKind()
+	for i := range objects {
+		if !objects[i].IsDefinition() {
+			continue
+		}
+		spec, _ := objects[i].Manifest()["spec"].(map[string]any)
+		kind, _, _ := unstructured.NestedString(spec, "names", "kind")
+		versions, _ := spec["versions"].([]any)
+		serves := func(version any) bool {
+			of, _ := version.(map[string]any)
+			return of["name"] == wanted.Version && of["served"] == true
+		}
+		if spec["group"] == wanted.Group && kind == wanted.Kind && slices.ContainsFunc(versions, serves) {
+			return objects[i].Name
+		}
+	}
+	return ""
 }

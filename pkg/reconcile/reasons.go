@@ -31,6 +31,14 @@ type ownedError struct{ owner string }
 
 func (e ownedError) Error() string { return "the object belongs to the Application " + e.owner }
 
+// notEstablishedError is the error of an object whose kind a definition of the same Application defines, which the target does not serve
+// yet.
+type notEstablishedError struct{ definition string }
+
+func (e notEstablishedError) Error() string {
+	return "the cluster does not serve the kind yet: it waits for the CustomResourceDefinition " + e.definition + " of this Application"
+}
+
 // errUnclaimed is the error of an object that cannot be created now.
 var errUnclaimed = errors.New("the hub does not answer, and must record an object before it is created: it is tried again")
 
@@ -72,6 +80,7 @@ func IsStated(err error) bool {
 // reasonOf returns the reason for an error.
 func reasonOf(err error) string {
 	var owned ownedError
+	var waits notEstablishedError
 	switch {
 	case errors.As(err, &owned):
 		return status.OwnedByAnother
@@ -79,6 +88,8 @@ func reasonOf(err error) string {
 		return status.AlreadyExists
 	case errors.Is(err, ErrNoAccount):
 		return status.NoAccount
+	case errors.As(err, &waits):
+		return status.NotEstablished
 	case meta.IsNoMatchError(err):
 		return status.KindNotFound
 	case apierror.IsUnconnected(err):

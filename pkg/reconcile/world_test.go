@@ -170,7 +170,11 @@ func mapper() meta.RESTMapper {
 	} {
 		known.Add(kind, meta.RESTScopeNamespace)
 	}
-	known.Add(gvr.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	for _, kind := range []gvr.GroupVersionKind{
+		{Version: "v1", Kind: "Namespace"}, {Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	} {
+		known.Add(kind, meta.RESTScopeRoot)
+	}
 	return known
 }
 

@@ -117,10 +117,13 @@ func (f Findings) ready() metav1.Condition {
 }
 
 func (f Findings) state() application.State {
-	if reason, _ := gravest(f.Verdicts); IsFailure(reason) {
-		return application.StateFailed
-	}
 	state, _, _ := health.RollUp(f.healths)
+	switch reason, _ := gravest(f.Verdicts); {
+	case IsFailure(reason):
+		return application.StateFailed
+	case reason == NotEstablished && state != health.StateFailed:
+		return application.StateCreating
+	}
 	switch {
 	case len(f.missing) > 0 && state != health.StateFailed:
 		return application.StateDegraded

@@ -22,6 +22,7 @@ const (
 	Forbidden       = "Forbidden"
 	Terminating     = "NamespaceTerminating"
 	KindNotFound    = "KindNotFound"
+	NotEstablished  = "DefinitionNotEstablished"
 	DeletionBlocked = "DeletionBlocked"
 	Error           = "Error"
 	Ineffective     = "Ineffective"
@@ -53,7 +54,7 @@ type Reason struct {
 	// Conditions are the conditions that the reason makes true. It makes Reconciled and Ready
 	// false.
 	Conditions []string
-	// Wanted reports that a user requested it: the Application has not failed.
+	// Wanted reports that a user requested it, or that it is a step on the way: the Application has not failed.
 	Wanted bool
 	// CarriedOut reports that an object with this reason matches the spec as far as possible. A
 	// later difference is therefore a drift.
@@ -112,6 +113,10 @@ func Reasons() []Reason {
 		},
 		{Name: DeletionBlocked, Conditions: []string{stalled}, Meaning: "a finalizer of another program blocks the deletion of an object"},
 		{Name: Error, Meaning: "something else went wrong, and is tried again"},
+		{
+			Name: NotEstablished, Wanted: true, Retry: Slowly,
+			Meaning: "the definition of the object's kind is in the same Application, and the cluster does not serve the kind yet",
+		},
 		{Name: Ineffective, Conditions: []string{drifted}, CarriedOut: true, Meaning: "a repair was accepted and had no lasting effect"},
 		{
 			Name: Contended, Conditions: []string{drifted}, Wanted: true, CarriedOut: true,
@@ -142,7 +147,7 @@ func gravity(name string) int {
 }
 
 // IsFailure reports whether an Application with this reason has failed. It has not without a
-// reason, or with one that a user requested.
+// reason, or with one that a user requested or that is a step on the way.
 func IsFailure(name string) bool {
 	reason, _ := Of(name)
 	return name != "" && !reason.Wanted

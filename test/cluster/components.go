@@ -129,6 +129,7 @@ func (b *controlPlane) startControllerManager(ctx context.Context) error {
 		"--flex-volume-plugin-dir", b.file("flexvolume"), // the server creates this folder, by default outside of Dir
 		"--kube-api-qps", "500", // the default of 20 requests a second makes the start three seconds longer
 		"--kube-api-burst", "1000",
+		"--controllers", "*,-persistentvolume-attach-detach-controller", // it wakes ten times a second, and there are no volumes
 	}
 	return b.startController(ctx, "kube-controller-manager", b.ControllerManager, append(args, b.options.ControllerArgs...)...)
 }

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,11 @@ func TestAnApplicationBringsItsKind(t *testing.T) {
 			w.apply(t, namespace, "app", strings.ReplaceAll(ownKind, "NAME", namespace), kit.Annotation("deletion-policy", "delete"))
 			if mayAll {
 				w.reconciled(t, namespace, "app")
+				for _, write := range work(t, begin, "") {
+					if write.Status.Code >= http.StatusBadRequest {
+						t.Errorf("refused: %s", write)
+					}
+				}
 				w.Change(t, gadgets(namespace), namespace, "first", `{"spec": {"size": 2}}`)
 				w.EventuallyField(t, int64(1), gadgets(namespace), namespace, "first", "spec", "size")
 			} else {
