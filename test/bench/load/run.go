@@ -121,10 +121,15 @@ func (w *world) perform(ctx context.Context, act scenario, s *set) error {
 	return nil
 }
 
-// rounds measures each contender in each round.
+// rounds measures each contender in each round. Every second round has the opposite order, because the API server becomes quicker
+// or slower with time.
 func (w *world) rounds(ctx context.Context, name string, s *set, contenders []string, measure func(context.Context) (sample, error)) error {
 	for round := range w.Rounds {
-		for _, contender := range contenders {
+		order := slices.Clone(contenders)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, contender := range order {
 			fmt.Fprintf(w.log, "load: %s, round %d of %d: %s\n", name, round+1, w.Rounds, contender)
 			if err := w.become(ctx, contender, s); err != nil {
 				return err
