@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -40,44 +43,50 @@ func (w *world) policiesScenario(ctx context.Context, _ *set) error {
 	}
 	for round := range w.Rounds {
 		fmt.Fprintf(w.log, "load: policies, round %d of %d\n", round+1, w.Rounds)
-		taken, err := w.patchUnrelated(ctx, namespace, name)
-		if err != nil {
-			return err
+		ways := []string{shipped, bare}
+		if round%2 == 1 { // the second of both may be the quicker one
+			slices.Reverse(ways)
 		}
-		w.report.add("Unrelated-PATCH", shipped, taken)
-
-		if err := registration.MutatingWebhookConfigurations().Delete(ctx, hook.Name, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		for _, binding := range bindings.Items {
-			if err := registration.ValidatingAdmissionPolicyBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{}); err != nil {
+		for _, way := range ways {
+			change := w.putBack
+			if way == bare {
+				change = w.takeAway
+			}
+			if err := change(ctx, hook, bindings.Items); err != nil {
 				return err
 			}
-		}
-		if taken, err = w.patchUnrelated(ctx, namespace, name); err != nil {
-			return err
-		}
-		w.report.add("Unrelated-PATCH", bare, taken)
-		if err := w.putBack(ctx, hook, bindings.Items); err != nil {
-			return err
+			taken, err := w.patchUnrelated(ctx, namespace, name)
+			if err != nil {
+				return err
+			}
+			w.report.add("Unrelated-PATCH", way, taken)
 		}
 	}
-	return nil
+	return w.putBack(ctx, hook, bindings.Items)
+}
+
+func (w *world) takeAway(ctx context.Context, hook *admissionregistrationv1.MutatingWebhookConfiguration, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
+	registration := w.client.AdmissionregistrationV1()
+	err := client.IgnoreNotFound(registration.MutatingWebhookConfigurations().Delete(ctx, hook.Name, metav1.DeleteOptions{}))
+	for i := range bindings {
+		err = errors.Join(err, client.IgnoreNotFound(registration.ValidatingAdmissionPolicyBindings().Delete(ctx, bindings[i].Name, metav1.DeleteOptions{})))
+	}
+	return err
 }
 
 func (w *world) putBack(ctx context.Context, hook *admissionregistrationv1.MutatingWebhookConfiguration, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
 	registration := w.client.AdmissionregistrationV1()
+	hook = hook.DeepCopy()
 	hook.ResourceVersion = ""
-	if _, err := registration.MutatingWebhookConfigurations().Create(ctx, hook, metav1.CreateOptions{}); err != nil {
-		return err
-	}
+	_, err := registration.MutatingWebhookConfigurations().Create(ctx, hook, metav1.CreateOptions{})
+	err = client.IgnoreAlreadyExists(err)
 	for i := range bindings {
-		bindings[i].ResourceVersion = ""
-		if _, err := registration.ValidatingAdmissionPolicyBindings().Create(ctx, &bindings[i], metav1.CreateOptions{}); err != nil {
-			return err
-		}
+		binding := bindings[i].DeepCopy()
+		binding.ResourceVersion = ""
+		_, failed := registration.ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+		err = errors.Join(err, client.IgnoreAlreadyExists(failed))
 	}
-	return nil
+	return err
 }
 
 // patchUnrelated sends patches one after another. The first tenth does not count.
