@@ -14,7 +14,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // The presets of the flag --observe. Any other value is a file.
@@ -43,8 +42,9 @@ agent lacks, as a ClusterRole for kubectl apply on the cluster of the objects.
 The Application observes all fields of the manifests (--observe declared), or only images,
 selectors, ports and replicas (--observe minimal), or the observer schemas of a file.
 
-An Application has at most %d objects and %d KiB. The command splits more than that, in the
-order of the input, into the Applications NAME-1, NAME-2 and so on.`, manifest.MaxResources, manifest.MaxBytes>>10),
+An Application has at most %d objects and %d MiB of text, which is stored compressed from
+256 KiB on. The command splits more than that, in the order of the input, into the
+Applications NAME-1, NAME-2 and so on.`, manifest.MaxResources, manifest.MaxBytes>>20),
 		Example: `  # A chart
   helm template shop ./chart | kubectl krake create shop -f -
 
@@ -211,7 +211,7 @@ func (c *creation) namespaceOf(objects []compose.Object) (string, error) {
 // write creates the Applications, unless it is a dry run, and prints them.
 func (c *creation) write(ctx context.Context, j *judgement) error {
 	if len(j.apps) > 1 {
-		fmt.Fprintf(c.ErrOut, "An Application has at most %d objects and %d KiB. The objects are split in the order of the input:\n", manifest.MaxResources, mutate.MaxSpecBytes>>10)
+		fmt.Fprintf(c.ErrOut, "An Application has at most %d objects and %d MiB. The objects are split in the order of the input:\n", manifest.MaxResources, manifest.MaxBytes>>20)
 	}
 	for i, app := range j.apps {
 		cm := app.cm

@@ -6,7 +6,6 @@ import (
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 // parts adds the observer schemas of a preset to the objects, and reads the file if --observe
@@ -43,11 +42,7 @@ type composed struct {
 
 // compose makes the Applications of the objects.
 func (c *creation) compose(parts []compose.Part) ([]composed, error) {
-	maxBytes := mutate.MaxSpecBytes
-	if c.observerSchema != nil {
-		maxBytes -= len(c.observerSchema.text)
-	}
-	groups := compose.Split(parts, manifest.MaxResources, maxBytes)
+	groups := compose.Split(parts, compose.Limits{Objects: manifest.MaxResources, Manifest: manifest.MaxBytes, Schemas: application.MaxPlainBytes})
 	if len(groups) > 1 && c.observerSchema != nil {
 		return nil, fmt.Errorf("the objects need %d Applications, and the observer schemas of %s are for one: create the Applications one by one", len(groups), c.observe)
 	}
@@ -57,7 +52,11 @@ func (c *creation) compose(parts []compose.Part) ([]composed, error) {
 		if len(groups) > 1 {
 			name = fmt.Sprintf("%s-%d", c.name, i+1)
 		}
-		apps = append(apps, c.application(name, group))
+		app := c.application(name, group)
+		if err := application.CompressManifest(app.cm); err != nil {
+			return nil, err
+		}
+		apps = append(apps, app)
 	}
 	return apps, nil
 }

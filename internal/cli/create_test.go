@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -202,17 +203,34 @@ metadata:
 
 func TestCreateSplitsWhatIsTooMuch(t *testing.T) {
 	var all []string
-	for i := range 101 {
+	for i := range 301 {
 		all = append(all, strings.Replace(document("ConfigMap", ""), "name: a", fmt.Sprintf("name: a%d", i), 1))
 	}
 	files := map[string]string{"a.yaml": strings.Join(all, "---\n"), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
 	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client")
-	check.Equal(t, "output", "application demo/web-1 created, with 100 objects (dry run)\napplication demo/web-2 created, with 1 object (dry run)\n", out)
-	check.Equal(t, "errors", "An Application has at most 100 objects and 256 KiB. The objects are split in the order of the input:\n", says)
+	check.Equal(t, "output", "application demo/web-1 created, with 300 objects (dry run)\napplication demo/web-2 created, with 1 object (dry run)\n", out)
+	check.Equal(t, "errors", "An Application has at most 300 objects and 4 MiB. The objects are split in the order of the input:\n", says)
 	check.Equal(t, "status", 0, status)
 	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "--observe=schema.yaml")
 	check.Equal(t, "errors", "error: the objects need 2 Applications, and the observer schemas of schema.yaml are for one: create the Applications one by one\n", says)
 	check.Equal(t, "status", 2, status)
+}
+
+// A large manifest is stored compressed, and the agent gets the same text.
+func TestCreateCompressesALargeManifest(t *testing.T) {
+	text := strings.TrimSpace(document("ConfigMap", "data: {a: "+strings.Repeat("x", application.MaxPlainBytes)+"}\n")) + "\n"
+	out, says, status := invoke(t, map[string]string{"a.yaml": text}, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "-o", "yaml")
+	check.Equal(t, "errors", "", says)
+	check.Equal(t, "status", 0, status)
+	var cm corev1.ConfigMap
+	check.Must(t, yaml.Unmarshal([]byte(out), &cm))
+	check.Equal(t, "manifest as a text", "", cm.Data[application.ManifestKey])
+	stored, err := application.SpecOf(&cm).ManifestText()
+	check.Must(t, err)
+	check.Equal(t, "manifest", text, stored)
+	if len(out) > 10_000 {
+		t.Errorf("%d bytes", len(out))
+	}
 }
 
 // As in kubectl, objects decide on the namespace if the flag does not.

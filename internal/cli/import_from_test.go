@@ -34,7 +34,7 @@ func TestReadOrigin(t *testing.T) {
 		{"two namespaces", "mine", ofArgoCD, "", "app.yaml:2: the objects of the Argo CD Application shop are in namespace demo, and the flag --namespace is mine: leave one of the two out"},
 		{"two objects", "demo", ofArgoCD + "\n---\n" + ofArgoCD, "", "has 2 objects: it has to have one"},
 		{"another object", "demo", "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}", "", "ConfigMap is not supported"},
-		{"too large", "demo", strings.Repeat("# a comment\n", 30_000) + ofArgoCD, "", "the maximum is 262144"},
+		{"too large", "demo", strings.Repeat("# a comment\n", 400_000) + ofArgoCD, "", "the maximum is 4194304"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "app.yaml")

@@ -105,5 +105,5 @@ func (r rendering) drafts(e *environment) ([]draft, error) {
 	if d.cm.Name == "" {
 		d.cm.Name = strings.TrimSuffix(filepath.Base(file.name), filepath.Ext(file.name))
 	}
-	return []draft{d}, nil
+	return []draft{d}, application.CompressManifest(d.cm)
 }

@@ -33,6 +33,9 @@ func (s *uiSource) Forecast(ctx context.Context, name, text string) (ui.Forecast
 			return ui.Forecast{}, errors.New("the text has no resource: paste a manifest or an Application")
 		}
 		drafts = []draft{draftOf(name, f)}
+		if err := application.CompressManifest(drafts[0].cm); err != nil {
+			return ui.Forecast{}, err
+		}
 	}
 	var said bytes.Buffer
 	d := s.quietly(&said)

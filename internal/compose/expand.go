@@ -11,6 +11,9 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
+// maxAliases bounds the bytes by which aliases may enlarge a text.
+const maxAliases = 256 << 10
+
 // errUnreadable is the error of a text that is not one document of YAML.
 var errUnreadable = errors.New("not one document of YAML")
 
@@ -20,7 +23,7 @@ func expand(document []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, err := newExpander(manifest.MaxBytes).node(tree, 0)
+	whole, err := newExpander(len(document)+maxAliases).node(tree, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,7 @@ func (d Document) largeList() ([]Object, error) {
 	if items == nil {
 		return nil, errNoList
 	}
-	e := newExpander(len(d.Text) + manifest.MaxBytes)
+	e := newExpander(len(d.Text) + maxAliases)
 	var all []Object
 	for _, item := range items.Content {
 		whole, err := e.node(item, 1)

@@ -9,32 +9,36 @@ type Part struct {
 	Schema []byte
 }
 
-// bytes is the size of the part in the spec, with the lines that separate documents.
-func (p Part) bytes() int {
-	size := len(p.Text) + len(separator)
-	if len(p.Schema) > 0 {
-		size += len(p.Schema) + len(separator)
-	}
-	return size
-}
-
 const separator = "---\n"
+
+// Limits bound the spec of one Application: its objects, and the bytes of its manifest and of its observer schemas.
+type Limits struct{ Objects, Manifest, Schemas int }
 
 // Split distributes objects to as many Applications as they need, in the order of the input: an
 // Application ends where the next object would exceed one of the limits. Objects that are too large by
 // themselves are alone, so that their refusal names them.
-func Split(parts []Part, maxObjects, maxBytes int) [][]Part {
+func Split(parts []Part, most Limits) [][]Part {
 	var groups [][]Part
-	size := 0
+	var size Limits
 	for _, part := range parts {
 		last := len(groups) - 1
-		if last < 0 || len(groups[last]) == maxObjects || size+part.bytes() > maxBytes {
-			groups, last, size = append(groups, nil), last+1, 0
+		next := size.with(part)
+		if last < 0 || next.Objects > most.Objects || next.Manifest > most.Manifest || next.Schemas > most.Schemas {
+			groups, last, next = append(groups, nil), last+1, Limits{}.with(part)
 		}
-		groups[last] = append(groups[last], part)
-		size += part.bytes()
+		groups[last], size = append(groups[last], part), next
 	}
 	return groups
+}
+
+// with returns the size with one part more, and the line before each document.
+func (l Limits) with(part Part) Limits {
+	l.Objects++
+	l.Manifest += len(part.Text) + len(separator)
+	if len(part.Schema) > 0 {
+		l.Schemas += len(part.Schema) + len(separator)
+	}
+	return l
 }
 
 // Spec returns the manifest and the observer schemas of the parts of one Application. The

@@ -18,23 +18,23 @@ func TestObjectsAreSplitInTheirOrder(t *testing.T) {
 	}
 	large := part(strings.Repeat("x", 100), "")
 	for _, c := range []struct {
-		name                 string
-		parts                []Part
-		maxObjects, maxBytes int
-		want                 []int
+		name  string
+		parts []Part
+		most  Limits
+		want  []int
 	}{
-		{"none", nil, 2, 100, nil},
-		{"by number", parts, 2, 1000, []int{2, 2, 1}},
-		{"by size, with the separators", parts, 100, 2 * (5 + len(separator)), []int{2, 2, 1}},
-		{"one byte less", parts, 100, 2*(5+len(separator)) - 1, []int{1, 1, 1, 1, 1}},
-		{"with observer schemas", []Part{part("12345", "12345"), part("12345", "12345")}, 100, 4*(5+len(separator)) - 1, []int{1, 1}},
-		{"too large by itself", []Part{parts[0], large, parts[0]}, 100, 20, []int{1, 1, 1}},
+		{"none", nil, Limits{2, 100, 100}, nil},
+		{"by number", parts, Limits{2, 1000, 0}, []int{2, 2, 1}},
+		{"by size, with the separators", parts, Limits{100, 2 * (5 + len(separator)), 0}, []int{2, 2, 1}},
+		{"one byte less", parts, Limits{100, 2*(5+len(separator)) - 1, 0}, []int{1, 1, 1, 1, 1}},
+		{"observer schemas", []Part{part("12345", "12345"), part("12345", ""), part("12345", "12345")}, Limits{100, 100, 2*(5+len(separator)) - 1}, []int{2, 1}},
+		{"too large by itself", []Part{parts[0], large, parts[0]}, Limits{100, 20, 0}, []int{1, 1, 1}},
 	} {
 		var got []int
-		for _, group := range Split(c.parts, c.maxObjects, c.maxBytes) {
+		for _, group := range Split(c.parts, c.most) {
 			got = append(got, len(group))
-			if manifest, observerSchema := Spec(group); len(group) > 1 && len(manifest)+len(observerSchema) > c.maxBytes {
-				t.Errorf("%s: a spec of %d bytes", c.name, len(manifest)+len(observerSchema))
+			if manifest, observerSchema := Spec(group); len(group) > 1 && (len(manifest) > c.most.Manifest || len(observerSchema) > c.most.Schemas) {
+				t.Errorf("%s: a manifest of %d bytes, and observer schemas of %d", c.name, len(manifest), len(observerSchema))
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -55,7 +55,11 @@ func checkAdoption(stored, wanted *corev1.ConfigMap) error {
 
 // identitiesIn returns the identities of the resources in the manifest, as far as it can be read.
 func identitiesIn(cm *corev1.ConfigMap) (identities []manifest.ID) {
-	resources, err := manifest.Decode([]byte(cm.Data[application.ManifestKey]))
+	text, err := application.SpecOf(cm).ManifestText()
+	if err != nil {
+		return nil
+	}
+	resources, err := manifest.Decode([]byte(text))
 	if err != nil {
 		return nil
 	}

@@ -279,7 +279,7 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	cm.BinaryData = map[string][]byte{"status.learned": bytes.Repeat(part.Bytes(), 8)} // half a gigabyte
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	want := "expand status.learned: larger than 4194304 bytes"
+	want := "expand status.learned: larger than 8388608 bytes"
 	if app, err := application.Read(cm); err != nil || app.Damaged["status.learned"] == nil || app.Damaged["status.learned"].Error() != want {
 		t.Errorf("Read: got %v, %v, want %s", app, err, want)
 	}

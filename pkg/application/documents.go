@@ -2,23 +2,21 @@ package application
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 const (
-	// gzipAbove is the size in bytes above which a document is stored compressed: a ConfigMap holds
-	// 1 MiB in all.
-	gzipAbove = 64 << 10
+	// compressAbove is the size in bytes above which a document is stored compressed: a ConfigMap holds
+	// 1 MiB in all. Tools read the status without this project, so it is a text for as long as possible.
+	compressAbove       = 64 << 10
+	compressStatusAbove = 256 << 10
 	// documentLimit bounds the bytes of an expanded document, elementLimit its fields and
 	// elements: an empty object is two bytes of text, and many times that in memory.
-	documentLimit = 4 << 20
+	documentLimit = 8 << 20
 	elementLimit  = 400_000
 )
 
@@ -37,7 +35,11 @@ func encode(cm *corev1.ConfigMap, key string, document any, wanted bool) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", key, err)
 	}
-	if len(text) <= gzipAbove {
+	most := compressAbove
+	if key == StatusKey {
+		most = compressStatusAbove
+	}
+	if len(text) <= most {
 		if cm.Data == nil {
 			cm.Data = map[string]string{}
 		}
@@ -48,10 +50,7 @@ func encode(cm *corev1.ConfigMap, key string, document any, wanted bool) error {
 	if err != nil {
 		return fmt.Errorf("compress %s: %w", key, err)
 	}
-	if cm.BinaryData == nil {
-		cm.BinaryData = map[string][]byte{}
-	}
-	cm.BinaryData[key] = compressed
+	setBinary(cm, key, compressed)
 	return nil
 }
 
@@ -61,7 +60,7 @@ func read(cm *corev1.ConfigMap, key string) ([]byte, error) {
 	if !ok {
 		return []byte(cm.Data[key]), nil
 	}
-	text, err := expand(compressed)
+	text, err := expand(compressed, documentLimit)
 	if err != nil {
 		return nil, fmt.Errorf("expand %s: %w", key, err)
 	}
@@ -90,24 +89,4 @@ func canonical(document any) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(document)
 	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-func compress(text []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(text)
-	err = errors.Join(err, w.Close())
-	return b.Bytes(), err
-}
-
-func expand(compressed []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(r, documentLimit+1))
-	if err == nil && len(text) > documentLimit {
-		err = fmt.Errorf("larger than %d bytes", documentLimit)
-	}
-	return text, err
 }

@@ -9,6 +9,7 @@ import (
 
 // Spec is the user's text, unchanged, and the hooks that add to it.
 type Spec struct {
+	// Manifest is the text, or what gzip has made of it, see [Spec.ManifestText].
 	Manifest       string
 	ObserverSchema string
 	// Tosca is a template or its URL. CSAR is an archive, which is no text, or its URL.
@@ -22,10 +23,18 @@ type Spec struct {
 // SpecOf reads the user's text.
 func SpecOf(cm *corev1.ConfigMap) Spec {
 	return Spec{
-		Manifest: cm.Data[ManifestKey], ObserverSchema: cm.Data[ObserverSchemaKey],
+		Manifest: manifestOf(cm), ObserverSchema: cm.Data[ObserverSchemaKey],
 		Tosca: cm.Data[ToscaKey], CSAR: cm.Data[CSARKey] + string(cm.BinaryData[CSARKey]),
 		Hooks: HooksOf(cm),
 	}
+}
+
+// manifestOf returns the manifest as it is stored. Admission refuses binary data that gzip has not made.
+func manifestOf(cm *corev1.ConfigMap) string {
+	if compressed := string(cm.BinaryData[ManifestKey]); IsCompressed(compressed) {
+		return compressed
+	}
+	return cm.Data[ManifestKey]
 }
 
 // Digest returns a digest of the user's text, because a ConfigMap has no generation.
@@ -53,7 +62,7 @@ func digestTexts(texts ...string) []byte {
 	return hash.Sum(nil)
 }
 
-// Source returns the key and the text of the resources: the manifest if there is one, else the
+// Source returns the key and the text of the resources: the manifest, as it is stored, if there is one, else the
 // template, else the archive.
 func (s Spec) Source() (key, text string) {
 	switch {

@@ -231,18 +231,18 @@ func TestDecodeLimits(t *testing.T) {
 	}{
 		{"as many bytes as possible", "a: " + strings.Repeat("x", manifest.MaxBytes-3), ""},
 		{"one byte more", "a: " + strings.Repeat("x", manifest.MaxBytes-2),
-			"the text has 262145 bytes; the maximum is 262144: split it"},
+			"the text has 4194305 bytes; the maximum is 4194304: split it"},
 		{"as many documents as possible", strings.Repeat("---\na: 1\n", manifest.MaxResources), ""},
 		{"one document more", strings.Repeat("---\na: 1\n", manifest.MaxResources+1),
-			"document 101: more than 100 resources are not possible: split the text"},
+			"document 301: more than 300 resources are not possible: split the text"},
 		{"as many resources in a list as possible", strings.Repeat("- a: 1\n", manifest.MaxResources), ""},
 		{"one resource more", strings.Repeat("- a: 1\n", manifest.MaxResources+1),
-			"document 1: more than 100 resources are not possible: split the text"},
+			"document 1: more than 300 resources are not possible: split the text"},
 		{"documents and lists count together", "a: 1\n---\n" + strings.Repeat("- a: 1\n", manifest.MaxResources),
-			"document 2: more than 100 resources are not possible: split the text"},
+			"document 2: more than 300 resources are not possible: split the text"},
 		{"documents of nothing but comments do not count, and cost nothing", strings.Repeat("---\n# a\n\n", 20_000), ""},
 		{"documents without a resource do, because they cost", strings.Repeat("---\nnull\n", 20_000),
-			"document 101: more than 100 resources are not possible: split the text"},
+			"document 301: more than 300 resources are not possible: split the text"},
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {

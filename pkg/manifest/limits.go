@@ -12,12 +12,12 @@ import (
 // The limits of a text.
 const (
 	// MaxBytes is its maximum length.
-	MaxBytes = 256 << 10
+	MaxBytes = 4 << 20
 	// MaxResources is its maximum number of resources.
-	MaxResources = 100
+	MaxResources = 300
 	// MaxValues is its maximum number of texts, numbers, objects and lists. An empty list has two bytes
 	// of text, and hundreds of bytes in memory and in the documents that are computed of it.
-	MaxValues = 40_000
+	MaxValues = 50_000
 	// MaxDepth is the maximum nesting of objects and lists. All recursive functions of this project
 	// rely on it.
 	MaxDepth = 64

@@ -40,7 +40,7 @@ func TestDecodeTreeRefuses(t *testing.T) {
 		{"a key that is there twice, in JSON", `{"a": 1, "a": 2}`, "duplicate field"},
 		{"digits that would be lost", "a: 99999999999999999999\n", "more digits than 64 bits hold"},
 		{"what no walker could bear", strings.Repeat("[", 65) + strings.Repeat("]", 65), "nested deeper than 64"},
-		{"what is too long", strings.Repeat("#", manifest.MaxBytes+1), "the maximum is 262144"},
+		{"what is too long", strings.Repeat("#", manifest.MaxBytes+1), "the maximum is 4194304"},
 		{"what is no YAML", "a: b: c", "mapping values are not allowed"},
 	}
 	for _, test := range tests {

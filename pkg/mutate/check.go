@@ -72,6 +72,7 @@ func checkData(cm *corev1.ConfigMap) field.ErrorList {
 	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
 		switch {
 		case key == application.CSARKey || !application.IsSpecKey(key):
+		case key == application.ManifestKey && application.IsCompressed(string(cm.BinaryData[key])):
 		case slices.Contains(application.SpecKeys(), key): // kubectl create configmap --from-file
 			refusals = append(refusals, forbidden("binaryData."+key,
 				"kubectl puts a file there whose text is not UTF-8, such as one in UTF-16, as PowerShell writes it with >: save the file as UTF-8"))
@@ -85,14 +86,16 @@ func checkData(cm *corev1.ConfigMap) field.ErrorList {
 // hasSource reports whether a key says which resources the Application has.
 func hasSource(cm *corev1.ConfigMap) bool {
 	_, manifest := cm.Data[application.ManifestKey]
+	_, compressed := cm.BinaryData[application.ManifestKey]
 	_, template := cm.Data[application.ToscaKey]
 	_, archive := cm.Data[application.CSARKey]
 	_, archived := cm.BinaryData[application.CSARKey]
-	return manifest || template || archive || archived
+	return manifest || compressed || template || archive || archived
 }
 
 func notAKey() string {
-	return "the keys of a spec are " + inWords(application.SpecKeys()) + ", below data, and below binaryData " + application.CSARKey
+	return "the keys of a spec are " + inWords(application.SpecKeys()) + ", below data, and below binaryData " + application.CSARKey +
+		" and, compressed by gzip, " + application.ManifestKey
 }
 
 // checkNewAnnotations refuses unknown annotations of this project, which would have no effect. With
@@ -149,20 +152,23 @@ func checkForceDelete(cm *corev1.ConfigMap) field.ErrorList {
 	return nil
 }
 
-// MaxSpecBytes bounds the text of manifest and observer schema together. The remaining part of the
-// 1 MiB of a ConfigMap is for the status documents.
-const MaxSpecBytes = manifest.MaxBytes
-
-// checkSize refuses a spec that would leave no room for the status.
+// checkSize refuses a spec that would leave no room for the status. A compressed manifest is bounded when it is expanded.
 func checkSize(spec application.Spec) field.ErrorList {
-	size := len(spec.Manifest) + len(spec.ObserverSchema) + len(spec.Tosca) + len(spec.CSAR)
-	if size <= MaxSpecBytes {
+	size := len(spec.ObserverSchema) + len(spec.Tosca) + len(spec.CSAR)
+	if !application.IsCompressed(spec.Manifest) {
+		size += len(spec.Manifest)
+	}
+	if size <= application.MaxPlainBytes {
 		return nil
 	}
 	source, _ := spec.Source()
 	keys := append([]string{source, application.ObserverSchemaKey}, slices.Sorted(slices.Values(unusedSources(spec)))...)
+	remedy := "split the Application"
+	if source == application.ManifestKey && !application.IsCompressed(spec.Manifest) {
+		remedy = "compress the manifest, as kubectl krake create does, or split the Application"
+	}
 	return field.ErrorList{invalid("data", fmt.Sprintf(
-		"%s have %d bytes together; the maximum is %d: split the Application", inWords(keys), size, MaxSpecBytes))}
+		"%s have %d bytes together; the maximum is %d: %s", inWords(keys), size, application.MaxPlainBytes, remedy))}
 }
 
 // unusedSources returns the keys of sources without effect, because another source takes

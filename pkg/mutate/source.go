@@ -31,6 +31,10 @@ func SourceOf(spec application.Spec) (source application.Source, isURL bool, ref
 func resourcesOf(spec application.Spec) ([]any, error) {
 	key, text := spec.Source()
 	if key == application.ManifestKey {
+		text, err := spec.ManifestText()
+		if err != nil {
+			return nil, err
+		}
 		return manifest.Decode([]byte(text))
 	}
 	_, isURL, err := application.ParseSource(key, text)

@@ -102,10 +102,10 @@ func (a archive) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, damaged(name, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, manifest.MaxBytes+1)) // whatever length the entry says
+	text, err := io.ReadAll(io.LimitReader(file, MaxBytes+1)) // whatever length the entry says
 	closed := file.Close()
-	if err == nil && len(text) > manifest.MaxBytes {
-		return nil, &Error{File: name, Message: fmt.Sprintf("more than %d bytes: leave out what no node template needs", manifest.MaxBytes)}
+	if err == nil && len(text) > MaxBytes {
+		return nil, &Error{File: name, Message: fmt.Sprintf("more than %d bytes: leave out what no node template needs", MaxBytes)}
 	}
 	if err := errors.Join(err, closed); err != nil {
 		return nil, damaged(name, err)

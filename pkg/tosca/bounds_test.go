@@ -33,7 +33,7 @@ func TestHostileInputIsCheap(t *testing.T) {
 		{"300,000 entries", tosca.TranslateArchive, manyEntries(300_000, 3), 4, "the maximum is 1000"},
 		{"4,000 entries", tosca.TranslateArchive, manyEntries(4000, 4000), 16, "the maximum is 1000"},
 		{"1,000 entries of the same long name", tosca.TranslateArchive, packed(t, entries...), 16, "and 988 more"},
-		{"a text of as many lists as its bytes can hold", tosca.Translate, dense((manifest.MaxBytes - 1000) / 3), 64, "more than 40000 values"},
+		{"a text of as many lists as its bytes can hold", tosca.Translate, dense((tosca.MaxBytes - 1000) / 3), 64, "more than 50000 values"},
 		{"a text of as many lists as it may hold", tosca.Translate, dense(manifest.MaxValues - 100), 64, ""},
 		{"what is doubled again and again", tosca.Translate, []byte(doubled(strings.Repeat("x", 100))), 32, "more than 262144 bytes"},
 		{"what is doubled to nothing", tosca.Translate, []byte(doubled("''")), 64, "more than 100000 steps"},

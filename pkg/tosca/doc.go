@@ -55,7 +55,7 @@
 //
 // Templates and archives are not trusted. Time and memory are bounded, archives are read
 // in memory and only as far as needed. Errors repeat no value, because it may be secret.
-// All texts of a translation have at most [manifest.MaxBytes] together, and a text is
+// All texts of a translation have at most [MaxBytes] together, and a text is
 // nested at most [manifest.MaxDepth] deep.
 //
 // The package fetches nothing and knows no Application.

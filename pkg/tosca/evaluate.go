@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 const (
@@ -58,7 +57,7 @@ func (e *evaluator) step(at *place, steps int) error {
 func (e *evaluator) spend(at *place, budget *int, bytes int) error {
 	if *budget -= bytes; *budget < 0 {
 		e.exhausted = true
-		return at.errorf("the template becomes more than %d bytes: make several Applications of it", manifest.MaxBytes)
+		return at.errorf("the template becomes more than %d bytes: make several Applications of it", MaxBytes)
 	}
 	return nil
 }

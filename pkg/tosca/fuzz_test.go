@@ -79,7 +79,7 @@ func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []by
 	// A translated manifest is published, and decoded again. Escapes for HTML and brackets are
 	// not counted.
 	read, err := manifest.Decode(published)
-	if len(published) <= manifest.MaxBytes && (err != nil || !reflect.DeepEqual(read, first)) {
+	if len(published) <= tosca.MaxBytes && (err != nil || !reflect.DeepEqual(read, first)) {
 		t.Errorf("read again it is something else: %v\n%v\n%v", err, read, first)
 	}
 }

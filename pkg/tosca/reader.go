@@ -38,7 +38,7 @@ type node struct {
 func newReader(open func(name string) ([]byte, error)) *reader {
 	return &reader{
 		open:   open,
-		budget: manifest.MaxBytes,
+		budget: MaxBytes,
 		read:   map[string]bool{},
 		types:  map[string]*place{},
 		inputs: map[string]*place{},
@@ -75,7 +75,7 @@ func (r *reader) readFile(name string) (*place, error) {
 
 // undecoded returns why a text is not a single document.
 func undecoded(text []byte, err error) string {
-	if _, all := manifest.Decode(text); all == nil && len(text) <= manifest.MaxBytes {
+	if _, all := manifest.Decode(text); all == nil && len(text) <= MaxBytes {
 		return "more than one YAML document: one is wanted, so take out the lines \"---\" but for the first"
 	}
 	return oneLine(err)

@@ -14,7 +14,7 @@ import (
 
 // evaluate returns the resources of the node templates, or all of their mistakes.
 func evaluate(r *reader) ([]any, error) {
-	const bytes = manifest.MaxBytes
+	const bytes = MaxBytes
 	e := &evaluator{inputs: r.inputs, nodes: r.nodes, steps: maxSteps, made: bytes, decoded: bytes, resources: bytes}
 	var found mistakes
 	var resources []any

@@ -2,6 +2,9 @@ package tosca
 
 import "io/fs"
 
+// MaxBytes bounds a template with its imports, and what it is translated to.
+const MaxBytes = 256 << 10
+
 // Translate returns the manifests of a template in the order of its node templates. A
 // template that stands alone imports nothing but [CustomTypes].
 func Translate(template []byte) ([]any, error) {
@@ -28,7 +31,7 @@ func TranslateArchive(text []byte) ([]any, error) {
 // TranslateFrom translates the template that open returns for the name of the entry, a
 // path for which [fs.ValidPath] holds. It asks open for imports by paths that start
 // where the path of the entry starts: c.yaml, for the import ../c.yaml of a/b.yaml.
-// Open need not return more than [manifest.MaxBytes] of a text. TranslateFrom stops to
+// Open need not return more than [MaxBytes] of a text. TranslateFrom stops to
 // ask after the first error of open, and [errors.Is] finds it in the returned error.
 func TranslateFrom(entry string, open func(name string) ([]byte, error)) ([]any, error) {
 	if !fs.ValidPath(entry) {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -235,27 +234,12 @@ func postJunk(t *testing.T, g *target, namespace string) {
 		t.Errorf("%d real admissions meanwhile: they wait behind the junk", admitted)
 	}
 	for _, pid := range g.pids {
-		peak := peakMemory(t, pid)
+		peak := kit.PeakMemory(t, pid)
 		t.Logf("a webhook's peak of memory: %d MiB", peak>>20)
-		if peak >= 256<<20 {
-			t.Errorf("a webhook has taken %d MiB, want less than 256", peak>>20)
+		if peak >= 384<<20 {
+			t.Errorf("a webhook has taken %d MiB, want less than its limit of 384", peak>>20)
 		}
 	}
-}
-
-// peakMemory returns the most memory that a process had, in bytes. It is unknown on
-// systems that do not report it, and the log has that.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Logf("the peak of memory is not known here: %v", err)
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
-	kit.Must(t, err)
-	return kilobytes << 10
 }
 
 // reviewByHand posts a review that names a user. The answer reveals only whether the

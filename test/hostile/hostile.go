@@ -19,7 +19,8 @@ import (
 type Shape struct {
 	Why string
 	// Hooks is the annotation of this name.
-	Hooks                           string
+	Hooks string
+	// Manifest is compressed if it is large.
 	Manifest, ObserverSchema, Tosca string
 	CSAR                            []byte
 	// Cause is a part of the refusal, empty if the Application is admitted.
@@ -45,12 +46,15 @@ func (s Shape) ConfigMap() *corev1.ConfigMap {
 	if s.CSAR != nil {
 		cm.BinaryData = map[string][]byte{application.CSARKey: s.CSAR}
 	}
+	if err := application.CompressManifest(cm); err != nil {
+		panic(err) // a buffer takes everything
+	}
 	return cm
 }
 
 // A Shape with a cause is refused with it. The others are as large as an Application may be.
 const (
-	tooMany = "more than 40000 values, which are texts, numbers, objects and lists: split the text"
+	tooMany = "more than 50000 values, which are texts, numbers, objects and lists: split the text"
 	hooked  = "metadata.annotations[krake.dev/hooks]: Forbidden: the hooks add to"
 )
 
@@ -80,14 +84,24 @@ func Shapes() []Shape {
 		{Why: "lists of a built-in kind", Manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [" + strings.Repeat("{},", most) + "]}}"},
 		{Why: "long keys", Manifest: asJSON(song(`{"` + long + `": 1, "` + long + `x": {"` + strings.Repeat("k", 50_000) + `": ` + lists(100) + "}}"))},
 		{Why: "a long key around lists", Manifest: asJSON(song(`{"` + long + `": ` + lists(most) + "}"))},
-		{Why: "a list of 15,000 objects", Manifest: "[" + strings.Repeat("{a: 1},", 15_000) + "]", Cause: "more than 100 resources"},
+		{Why: "a list of 15,000 objects", Manifest: "[" + strings.Repeat("{a: 1},", 15_000) + "]", Cause: "more than 300 resources"},
 		{Why: "a List of 15,000 objects", Manifest: "{apiVersion: v1, kind: List, metadata: {name: a}, items: [" + strings.Repeat("{a: 1},", 15_000) + "]}", Cause: "a List is not supported"},
-		{Why: "15,000 documents", Manifest: strings.Repeat("a: 1\n---\n", 15_000), Cause: "more than 100 resources"},
+		{Why: "15,000 documents", Manifest: strings.Repeat("a: 1\n---\n", 15_000), Cause: "more than 300 resources"},
 		{Why: "aliases", Manifest: song(aliases()), Cause: "anchors and aliases are not supported"},
 		{Why: "aliases in JSON", Manifest: "{\"a\": &a [], \"b\": [*a]}", Cause: "anchors and aliases are not supported"},
 		{Why: "lists of the observer schema", Manifest: song("[1]"), ObserverSchema: song(lists(most)), Cause: "observer_schema"},
 		{Why: "too many lists of the observer schema", Manifest: song("[1]"), ObserverSchema: song(lists(80_000)), Cause: tooMany},
 		{Why: "texts that YAML 1.1 reads in another way", Manifest: song("[" + strings.Repeat("yes,", most) + "]")},
+		{Why: "a compressed text of 4 MiB", Manifest: song(`"` + strings.Repeat("x", manifest.MaxBytes-100) + `"`)},
+		{Why: "a compressed text that is one byte too long", Manifest: "#" + strings.Repeat("x", manifest.MaxBytes), Cause: "larger than 4194304 bytes"},
+		{Why: "a compressed bomb", Manifest: strings.Repeat("#", 64<<20), Cause: "larger than 4194304 bytes"},
+		{Why: "compressed texts", Manifest: song("[" + strings.Repeat(strings.Repeat("x", 80)+", ", most) + "]")},
+		{Why: "compressed objects", Manifest: song("[" + strings.Repeat("{"+strings.Repeat("k", 60)+": "+strings.Repeat("x", 60)+"},", most/2) + "]")},
+		{Why: "a compressed wide object", Manifest: song("{" + strings.ReplaceAll(keys(most), ": ", strings.Repeat("k", 60)+": ") + "}")},
+		{Why: "compressed lines", Manifest: "apiVersion: v1\nkind: Song\nmetadata: {name: a}\nspec:\n" + strings.Repeat("- "+strings.Repeat("x", 60)+"\n", most)},
+		{Why: "compressed lists of a built-in kind", Manifest: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [" + strings.Repeat("{name: "+strings.Repeat("x", 60)+"},", most/2) + "]}}"},
+		{Why: "compressed comments", Manifest: song("[]") + strings.Repeat("\n#", manifest.MaxBytes/2-100)},
+		{Why: "compressed objects of a built-in kind", Manifest: many(manifest.MaxResources)},
 		{Why: "a template with too many lists", Tosca: template("'"+song("1")+"'", lists(80_000)), Cause: tooMany},
 		{Why: "a template with a resource of lists", Tosca: template(song(lists(most)), "a")},
 		{Why: "a template with a text of lists", Tosca: template("'"+song(lists(most))+"'", "a")},
@@ -104,6 +118,15 @@ func lists(count int) string { return "[" + strings.Repeat("[],", count-1) + "[]
 
 func song(spec string) string {
 	return "{apiVersion: v1, kind: Song, metadata: {name: a}, spec: " + spec + "}"
+}
+
+// many returns so many ConfigMaps, with 4 MiB in all.
+func many(count int) string {
+	var b strings.Builder
+	for i := range count {
+		fmt.Fprintf(&b, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {a: %s}}\n---\n", i, strings.Repeat("x", manifest.MaxBytes/count-100))
+	}
+	return b.String()
 }
 
 func containers(container string, count int) string {

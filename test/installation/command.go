@@ -56,11 +56,7 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 	}
 	arguments = append(arguments, "--health-probe-bind-address", health)
 	child := exec.Command(filepath.Join(i.dir, program), arguments...)
-	limit := "GOMEMLIMIT=200MiB" // as in the shipped Deployments
-	if program == "agent" {
-		limit = "GOMEMLIMIT=300MiB"
-	}
-	child.Env = append(os.Environ(), limit)
+	child.Env = append(os.Environ(), "GOMEMLIMIT=300MiB") // as in the shipped Deployments
 	process, err := i.cluster.Run(name, child)
 	if err != nil {
 		return nil, err

@@ -54,6 +54,9 @@ func Application(namespace, name, manifest string, options ...Option) *corev1.Co
 	for _, option := range options {
 		option(cm)
 	}
+	if err := application.CompressManifest(cm); err != nil {
+		panic(err) // a buffer takes everything
+	}
 	return cm
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// tooLarge are installations with a document that no Application can have.
-var tooLarge = map[string]string{"keda": "its text is too large"}
-
 // Public installations are reconciled with two commands, one for the account and one for the Application, without a refused
 // request. What the agent writes it writes as the account. Of Secrets, an administrator first grants the agent the rights
 // that the command prints. After the deletion nothing is left.
@@ -30,9 +27,6 @@ func TestInstallationsFromNothing(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			if why := tooLarge[name]; why != "" {
-				t.Skip(why)
-			}
 			namespace, app := "of-"+name, "app-"+name
 			if rights := w.plugin(t, "create", app, "--namespace", namespace, "--filename", file, "--print-missing-rights"); rights != "" {
 				t.Logf("%s", rights)

@@ -23,7 +23,8 @@ func groups() []group { return append(ofApplications(), ofPrograms()...) }
 func ofApplications() []group {
 	return []group{
 		{"Of an Application", []limit{
-			{"pkg/manifest", "MaxBytes", true, "manifest and observer schema, or the template, together"},
+			{"pkg/application", "MaxPlainBytes", true, "manifest and observer schema, or the template, together, unless the manifest is compressed"},
+			{"pkg/manifest", "MaxBytes", true, "the text of a compressed manifest"},
 			{"pkg/manifest", "MaxResources", false, "resources"},
 			{"pkg/manifest", "MaxValues", false, "texts, numbers, objects and lists in a manifest, with the additions of hooks, and in an observer schema"},
 			{"pkg/manifest", "MaxDepth", false, "objects and lists within each other"},
@@ -38,7 +39,8 @@ func ofApplications() []group {
 			{"pkg/application", "mostRetries", false, "attempts of a shutdown after the first one"},
 		}},
 		{"Of its status", []limit{
-			{"pkg/application", "gzipAbove", true, "a larger document is stored compressed, in `binaryData`"},
+			{"pkg/application", "compressAbove", true, "a larger document is stored compressed by zstd, in `binaryData`"},
+			{"pkg/application", "compressStatusAbove", true, "so is a larger `status`"},
 			{"pkg/application", "MaxDrifts", false, "drifts in the history"},
 			{"pkg/status", "maxValue", true, "a longer value is replaced by its digest"},
 			{"pkg/apierror", "maxText", true, "the message of a condition"},

@@ -1,0 +1,123 @@
+package strict
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/kit"
+)
+
+// An Application may have 4 MiB of definitions, a definition of 700 KB, or 300 objects. It is admitted within the time of a webhook,
+// its objects are created and repaired, and admission and agent stay below their limits of memory.
+func TestLargeApplications(t *testing.T) {
+	w := wide
+	for _, c := range []struct {
+		name     string
+		manifest func(namespace string) string
+		resource string
+	}{
+		{"a definition of 700 KB", func(namespace string) string { return definitions(namespace, 1, 700_000) }, "customresourcedefinition"},
+		{"4 MiB", func(namespace string) string { return definitions(namespace, 6, manifest.MaxBytes/6-100) }, "customresourcedefinition"},
+		{"300 objects", func(namespace string) string { return configMaps(namespace, manifest.MaxResources) }, "configmap"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			namespace := w.namespace(t)
+			file := filepath.Join(t.TempDir(), "large.yaml")
+			text := c.manifest(namespace)
+			kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+			w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin")
+			t.Cleanup(func() {
+				w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin")
+			})
+			started := time.Now()
+			w.plugin(t, "create", "large", "--namespace", namespace, "--filename", file)
+			admitted := time.Since(started)
+			w.App(namespace, "large").Annotate(t, "deletion-policy", string(application.Delete))
+			w.reconciled(t, namespace, "large")
+			took := time.Since(started)
+			cm := w.App(namespace, "large").Stored(t)
+			size := 0
+			for _, value := range cm.BinaryData {
+				size += len(value)
+			}
+			for _, value := range cm.Data {
+				size += len(value)
+			}
+			t.Logf("%d bytes of text: admitted by the plugin in %s, with its dry runs; reconciled after %s; %d bytes in the ConfigMap", len(text), admitted, took, size)
+
+			one := w.App(namespace, "large").Read(t).Inventory[0]
+			w.Kubectl(t, "--namespace", one.Namespace, "label", c.resource, one.Name, "team=red", "--overwrite")
+			kit.Eventually(t, func() string {
+				if team := w.Kubectl(t, "--namespace", one.Namespace, "get", c.resource, one.Name, "--output=jsonpath={.metadata.labels.team}"); team != "blue" {
+					return "the label team is " + team
+				}
+				return ""
+			})
+			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "large", "--timeout", kit.Timeout.String())
+		})
+	}
+	for _, process := range w.Cluster.Processes() {
+		limit := map[bool]int{strings.HasPrefix(process.Name(), "webhook"): 384 << 20, strings.HasPrefix(process.Name(), "agent"): 384 << 20}[true]
+		select {
+		case <-process.Exited():
+			continue
+		default:
+		}
+		if limit == 0 {
+			continue
+		}
+		peak := kit.PeakMemory(t, process.PID())
+		t.Logf("%s had at most %d MiB", process.Name(), peak>>20)
+		if peak > limit {
+			t.Errorf("more than its limit of %d MiB", limit>>20)
+		}
+	}
+}
+
+// definitions returns definitions with so many bytes each, which repeat themselves like those that have a Pod template.
+func definitions(group string, count, bytes int) string {
+	var b strings.Builder
+	for i := range count {
+		fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: song%ds.%s.example.com
+  labels: {team: blue}
+spec:
+  group: %s.example.com
+  scope: Namespaced
+  names: {kind: Song%d, plural: song%ds, singular: song%d, listKind: Song%dList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+`, i, group, group, i, i, i, i)
+		for end, field := b.Len()+bytes-800, 0; b.Len() < end; field++ {
+			fmt.Fprintf(&b, "              field%d:\n                type: string\n                description: >-\n                  %s\n", field,
+				strings.Repeat(fmt.Sprintf("Field %d of %d is a text that a controller reads, and that says what a field of this kind means. ", field%50, field), 4))
+		}
+		b.WriteString("---\n")
+	}
+	return b.String()
+}
+
+func configMaps(namespace string, count int) string {
+	var b strings.Builder
+	for i := range count {
+		fmt.Fprintf(&b, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d, namespace: %s, labels: {team: blue}}, data: {a: %q}}\n---\n", i, namespace, strings.Repeat("x", 100))
+	}
+	return b.String()
+}
