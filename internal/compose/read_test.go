@@ -220,14 +220,14 @@ func TestAListMayBeLargerThanAManifest(t *testing.T) {
 	list := "apiVersion: v1\nkind: List\nitems:\n" + item("a") + item("b") + item("c")
 	asJSON, err := yaml.YAMLToJSON([]byte(list))
 	kit.Must(t, err)
-	shared := "apiVersion: v1\nkind: ConfigMapList\nitems:\n" + item("a") + "- &b {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {value: " + value[:maxAliases/2] + "}}\n- <<: *b\n  metadata: {name: c}\n" + item("d")
+	shared := "apiVersion: v1\nkind: ConfigMapList\nitems:\n" + item("a") + "- &b {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {value: " + value[:maxAliases/2] + "}}\n- <<: *b\n  metadata: {name: c}\n" + item("d") + item("e")
 	for name, c := range map[string]struct {
 		text string
 		want []string
 	}{
 		"YAML":       {"# before\n---\n" + list, []string{"stdin:6 a", "stdin:11 b", "stdin:16 c"}},
 		"JSON":       {string(asJSON), []string{"stdin:1 a", "stdin:1 b", "stdin:1 c"}},
-		"merge keys": {shared, []string{"stdin:4 a", "stdin:9 b", "stdin:10 c", "stdin:12 d"}},
+		"merge keys": {shared, []string{"stdin:4 a", "stdin:9 b", "stdin:10 c", "stdin:12 d", "stdin:17 e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(c.text), []string{"-"}, false)

@@ -79,7 +79,8 @@ func compress(text []byte) ([]byte, error) {
 // expand returns the text of gzip or zstd, which has at most so many bytes.
 func expand(compressed []byte, most int) ([]byte, error) {
 	if bytes.HasPrefix(compressed, []byte(zstdMagic)) {
-		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(most)))
+		limit := zstd.WithDecoderMaxMemory(uint64(most)) //nolint:gosec // a limit is not negative
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), limit)
 		if err != nil {
 			return nil, err
 		}

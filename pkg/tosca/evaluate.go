@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-
 )
 
 const (

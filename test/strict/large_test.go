@@ -36,12 +36,12 @@ func TestLargeApplications(t *testing.T) {
 				w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin")
 			})
 			started := time.Now()
-			w.plugin(t, "create", "large", "--namespace", namespace, "--filename", file)
+			w.plugin(t, "create", "app", "--namespace", namespace, "--filename", file)
 			admitted := time.Since(started)
-			w.App(namespace, "large").Annotate(t, "deletion-policy", string(application.Delete))
-			w.reconciled(t, namespace, "large")
+			w.App(namespace, "app").Annotate(t, "deletion-policy", string(application.Delete))
+			w.reconciled(t, namespace, "app")
 			took := time.Since(started)
-			cm := w.App(namespace, "large").Stored(t)
+			cm := w.App(namespace, "app").Stored(t)
 			size := 0
 			for _, value := range cm.BinaryData {
 				size += len(value)
@@ -51,7 +51,7 @@ func TestLargeApplications(t *testing.T) {
 			}
 			t.Logf("%d bytes of text: admitted by the plugin in %s, with its dry runs; reconciled after %s; %d bytes in the ConfigMap", len(text), admitted, took, size)
 
-			one := w.App(namespace, "large").Read(t).Inventory[0]
+			one := w.App(namespace, "app").Read(t).Inventory[0]
 			w.Kubectl(t, "--namespace", one.Namespace, "label", c.resource, one.Name, "team=red", "--overwrite")
 			kit.Eventually(t, func() string {
 				if team := w.Kubectl(t, "--namespace", one.Namespace, "get", c.resource, one.Name, "--output=jsonpath={.metadata.labels.team}"); team != "blue" {
@@ -59,7 +59,7 @@ func TestLargeApplications(t *testing.T) {
 				}
 				return ""
 			})
-			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "large", "--timeout", kit.Timeout.String())
+			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
 		})
 	}
 	for _, process := range w.Cluster.Processes() {
