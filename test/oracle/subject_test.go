@@ -99,12 +99,13 @@ func (s *subject) observe(t *testing.T, random *rand.Rand) {
 }
 
 // spec returns the texts of the Application, which differ in each round.
-func (s *subject) spec(t *testing.T, round int) map[string]string {
+func (s *subject) spec(t *testing.T, round int) *corev1.ConfigMap {
 	t.Helper()
-	spec := map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, yamlOf(s.object.Object))}
+	spec := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, yamlOf(s.object.Object))}}
 	if !s.isDefault {
-		spec[application.ObserverSchemaKey] = yamlOf(s.observed.Document())
+		spec.Data[application.ObserverSchemaKey] = yamlOf(s.observed.Document())
 	}
+	kit.Must(t, application.CompressManifest(spec))
 	return spec
 }
 
@@ -115,7 +116,8 @@ var allGoes = kit.Annotation("deletion-policy", string(application.Delete))
 func (s *subject) create(t *testing.T) {
 	t.Helper()
 	app := kit.Application(s.app.Namespace, s.app.Name, "", allGoes)
-	app.Data = s.spec(t, 0)
+	spec := s.spec(t, 0)
+	app.Data, app.BinaryData = spec.Data, spec.BinaryData
 	_, err := hub.CoreV1().ConfigMaps(app.Namespace).Create(t.Context(), app, metav1.CreateOptions{})
 	kit.Must(t, err)
 }
@@ -123,7 +125,7 @@ func (s *subject) create(t *testing.T) {
 // renew writes a new spec with the same content.
 func (s *subject) renew(t *testing.T) {
 	t.Helper()
-	s.app.Patch(t, string(kit.JSON(t, corev1.ConfigMap{Data: s.spec(t, s.drifts)})))
+	s.app.Patch(t, string(kit.JSON(t, s.spec(t, s.drifts))))
 	if complaint := s.settled(t); complaint != "" {
 		t.Error(complaint)
 	}
