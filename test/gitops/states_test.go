@@ -68,7 +68,7 @@ func ready(state application.State) []metav1.Condition {
 // An Application has failed for both if a reason of the conditions says so, unless a
 // user wants it. A new reason that users want needs a row here.
 func TestEveryReasonHasAHealth(t *testing.T) {
-	wanted := map[string]mapping{status.Held: suspended, status.ObserveMode: suspended}
+	wanted := map[string]mapping{status.Held: suspended, status.ObserveMode: suspended, status.NotEstablished: progressing}
 	for _, reason := range status.Reasons() {
 		want := degraded
 		switch got, ok := wanted[reason.Name]; {
@@ -114,7 +114,7 @@ func TestSituations(t *testing.T) {
 func TestACompressedStatusLeavesTheState(t *testing.T) {
 	for state, want := range stateHealth {
 		long := application.Status{State: state, Conditions: ready(state)}
-		for i := range 2000 {
+		for i := range 5000 {
 			long.Objects = append(long.Objects, application.ObjectStatus{Message: fmt.Sprintf("object %d is not as it should be", i)})
 		}
 		object := stored(t, long)
