@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,8 +103,10 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 			return err
 		}
 		if err != nil {
-			if name := definitionOf(objects[i].ID, objects); name != "" && meta.IsNoMatchError(err) {
-				err = notEstablishedError{name}
+			if meta.IsNoMatchError(err) {
+				if name := definitionOf(objects[i].ID, objects); name != "" {
+					err = notEstablishedError{name}
+				}
 			}
 			objects[i].Unserved = err
 			continue
@@ -125,8 +128,8 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 func definitionOf(id manifest.ID, objects []plan.Object) string {
 	wanted := id.GroupVersionKind()
 	for i := range objects {
-		if !objects[i].IsDefinition() {
-			continue
+		if !objects[i].IsDefinition() || !strings.HasSuffix(objects[i].Name, "."+wanted.Group) {
+			continue // its name ends with its group, so no large manifest of another one is unpacked
 		}
 		spec, _ := objects[i].Manifest()["spec"].(map[string]any)
 		kind, _, _ := unstructured.NestedString(spec, "names", "kind")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/hostile"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -233,11 +234,12 @@ func postJunk(t *testing.T, g *target, namespace string) {
 	if admitted := admissions.len(); admitted < 8 {
 		t.Errorf("%d real admissions meanwhile: they wait behind the junk", admitted)
 	}
+	limit := hostile.LimitOf(t, "base/webhook/deployment.yaml")
 	for _, pid := range g.pids {
 		peak := kit.PeakMemory(t, pid)
 		t.Logf("a webhook's peak of memory: %d MiB", peak>>20)
-		if peak >= 384<<20 {
-			t.Errorf("a webhook has taken %d MiB, want less than its limit of 384", peak>>20)
+		if peak >= limit {
+			t.Errorf("a webhook has taken %d MiB, want less than its limit of %d", peak>>20, limit>>20)
 		}
 	}
 }

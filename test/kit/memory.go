@@ -10,7 +10,7 @@ import (
 
 // PeakMemory returns the most memory that a process had, in bytes. It is unknown on
 // systems that do not report it, and the log has that.
-func PeakMemory(t *testing.T, pid int) int {
+func PeakMemory(t *testing.T, pid int) uint64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -18,7 +18,7 @@ func PeakMemory(t *testing.T, pid int) int {
 		return 0
 	}
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	kilobytes, err := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
 	Must(t, err)
 	return kilobytes << 10
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/hostile"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -63,15 +64,16 @@ func TestLargeApplications(t *testing.T) {
 		})
 	}
 	for _, process := range w.Cluster.Processes() {
-		limit := map[bool]int{strings.HasPrefix(process.Name(), "webhook"): 384 << 20, strings.HasPrefix(process.Name(), "agent"): 384 << 20}[true]
+		program, _, _ := strings.Cut(process.Name(), "-")
+		if program != "webhook" && program != "agent" {
+			continue
+		}
 		select {
 		case <-process.Exited():
 			continue
 		default:
 		}
-		if limit == 0 {
-			continue
-		}
+		limit := hostile.LimitOf(t, "base/"+program+"/deployment.yaml")
 		peak := kit.PeakMemory(t, process.PID())
 		t.Logf("%s had at most %d MiB", process.Name(), peak>>20)
 		if peak > limit {
