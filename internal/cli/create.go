@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -65,6 +66,7 @@ Applications NAME-1, NAME-2 and so on.`, manifest.MaxResources, manifest.MaxByte
 	flags.StringVarP(&c.kustomization, "kustomize", "k", "", "folder of a kustomization")
 	flags.BoolVarP(&c.recursive, "recursive", "R", false, "also read the folders in a folder")
 	flags.StringVar(&c.observe, "observe", observeDeclared, "what to observe: declared, minimal, or a file with observer schemas")
+	flags.StringSliceVar(&c.valuesFrom, "values-from", nil, "SECRET=SOURCE: a Secret of the manifests gets the values of another one, which exists in the Application's namespace on the cluster")
 	flags.BoolVar(&c.skip, "skip-unsupported", false, "leave out the objects that cannot belong to an Application")
 	flags.BoolVar(&c.rights, "print-missing-rights", false, "print a ClusterRole with the rights that the agent lacks, and create nothing")
 	flags.BoolVar(&c.only, "only-unsupported", false, "print the objects that cannot belong to an Application, and create nothing")
@@ -100,7 +102,7 @@ type creation struct {
 	*environment
 
 	name                   string
-	filenames              []string
+	filenames, valuesFrom  []string
 	kustomization          string
 	recursive              bool
 	observe, cluster, mode string
@@ -108,6 +110,8 @@ type creation struct {
 	dryRun                 dryRunFlag
 	output                 outputFlag
 	namespace              string
+	// values are the parsed valuesFrom.
+	values []application.ValuesFrom
 	// imported are the live objects that the Applications take over.
 	imported []found
 	// observerSchema is the file of --observe.
@@ -123,6 +127,9 @@ func (c *creation) run(ctx context.Context) error {
 		return err
 	}
 	if c.namespace, err = c.namespaceOf(objects); err != nil {
+		return err
+	}
+	if err := c.readValuesFrom(objects); err != nil {
 		return err
 	}
 	if c.rights {
@@ -153,6 +160,23 @@ func (c *creation) create(ctx context.Context, parts []compose.Part) error {
 		}
 	}
 	return c.write(ctx, j)
+}
+
+// readValuesFrom reads the flag --values-from.
+func (c *creation) readValuesFrom(objects []compose.Object) error {
+	if len(c.valuesFrom) == 0 {
+		return nil
+	}
+	var err error
+	if c.values, err = application.ParseValuesFrom(strings.Join(c.valuesFrom, ",")); err != nil {
+		return fmt.Errorf("--values-from: %w", err)
+	}
+	for i, value := range c.values {
+		if !slices.ContainsFunc(objects, func(object compose.Object) bool { return value.Fills(object.ID) }) {
+			return fmt.Errorf("--values-from %s: %s: there is no Secret %s in it", c.valuesFrom[i], c.source(), value.Name)
+		}
+	}
+	return nil
 }
 
 func (c *creation) read() ([]compose.Object, error) {

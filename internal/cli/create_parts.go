@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -80,10 +82,24 @@ func (c *creation) application(name string, parts []compose.Part) composed {
 	if c.imported != nil {
 		adopt = "true"
 	}
-	for annotation, value := range map[string]string{application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode, application.AdoptAnnotation: adopt} {
+	for annotation, value := range map[string]string{
+		application.ClusterAnnotation: c.cluster, application.ModeAnnotation: c.mode, application.AdoptAnnotation: adopt,
+		application.ValuesFromAnnotation: c.valuesFor(objects),
+	} {
 		if value != "" {
 			d.cm.Annotations[annotation] = value
 		}
 	}
 	return composed{d, parts}
+}
+
+// valuesFor returns the annotation that fills the Secrets among the objects, "" if there are none.
+func (c *creation) valuesFor(objects []compose.Object) string {
+	var entries []string
+	for i, value := range c.values {
+		if slices.ContainsFunc(objects, func(object compose.Object) bool { return value.Fills(object.ID) }) {
+			entries = append(entries, c.valuesFrom[i])
+		}
+	}
+	return strings.Join(entries, ",")
 }

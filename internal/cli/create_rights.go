@@ -68,11 +68,26 @@ func (c *creation) missingRights(ctx context.Context, objects []compose.Object) 
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := target.resourcesOf(objects)
+	filled, watched := []compose.Object{}, []compose.Object{}
+	for _, object := range objects {
+		if application.SourcesFor(c.values, object.ID) == nil {
+			watched = append(watched, object)
+		} else {
+			filled = append(filled, object)
+		}
+	}
+	kinds, err := target.resourcesOf(watched)
 	if err != nil {
 		return nil, err
 	}
-	return asked.missing(ctx, kinds, verbs)
+	rules, err := asked.missing(ctx, kinds, verbs)
+	if err != nil || len(filled) == 0 || slices.Contains(kinds, corev1.Resource("secrets")) {
+		return rules, err
+	}
+	// Secrets whose values have sources are read by name.
+	byName := slices.DeleteFunc(verbs, func(verb string) bool { return verb == "list" || verb == "watch" })
+	secrets, err := asked.missing(ctx, []schema.GroupResource{corev1.Resource("secrets")}, byName)
+	return append(rules, secrets...), err
 }
 
 // resourcesOf returns the resources of the objects, sorted, each once. A kind that the cluster does not have is known if

@@ -234,6 +234,14 @@ func TestCreateCompressesALargeManifest(t *testing.T) {
 }
 
 // As in kubectl, objects decide on the namespace if the flag does not.
+func TestCreateNamesTheSourcesOfValues(t *testing.T) {
+	files := map[string]string{"a.yaml": document("Secret", "") + "---\n" + document("ConfigMap", "")}
+	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "--values-from", "a=one,a=two", "--dry-run=client", "-o", "yaml")
+	if status != 0 || !strings.Contains(out, "krake.dev/values-from: a=one,a=two\n") {
+		t.Errorf("got %d %q %q", status, out, says)
+	}
+}
+
 func TestCreateTakesTheNamespaceOfItsObjects(t *testing.T) {
 	in := func(namespace string) string {
 		return strings.Replace(document("ConfigMap", ""), "name: a", "name: a"+namespace+", namespace: "+namespace, 1)
@@ -265,6 +273,8 @@ func TestCreateRefusesWhatItCannotRead(t *testing.T) {
 		{"-f a.yaml --observe=some", "--observe is declared, minimal, or a file with observer schemas: "},
 		{"-f a.yaml --dry-run=some", `--dry-run: "some" has to be one of none, client, server`},
 		{"-f a.yaml --mode=some --dry-run=client", "metadata.annotations[krake.dev/mode]"},
+		{"-f a.yaml --values-from a", "--values-from: it has to be SECRET=SOURCE"},
+		{"-f a.yaml --values-from a=b", "--values-from a=b: a.yaml: there is no Secret a in it"},
 		{"-f secret.yaml --skip-unsupported --dry-run=client", "secret.yaml: no object in it can belong to an Application: create them by kubectl apply"},
 	} {
 		out, says, status := invoke(t, files, append([]string{"create", "web"}, strings.Fields(c.arguments)...)...)

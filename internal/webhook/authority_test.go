@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -290,5 +291,32 @@ func TestWriterWithoutTheRight(t *testing.T) {
 			}
 			check.Equal(t, "warnings", c.want, response.Warnings)
 		})
+	}
+}
+
+// Of a Secret whose values have a source, the agent needs no right to list the kind. Without an account, nobody would read the source.
+func TestRightsOnSecretsWithSources(t *testing.T) {
+	const agent = "system:serviceaccount:krake-agents:local"
+	var asked []string
+	h := newTestHandler(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+		if review.Spec.User == agent {
+			asked = append(asked, review.Spec.ResourceAttributes.Verb+" "+review.Spec.ResourceAttributes.Resource)
+		}
+		return true, nil
+	})
+	object := strings.Replace(twoKinds, "---\n", "---\n    {apiVersion: v1, kind: Secret, metadata: {name: vault}}\n    ---\n", 1)
+	with := func(annotations string) string {
+		return strings.Replace(object, "krake.dev/application: v1", annotations+", krake.dev/application: v1", 1)
+	}
+	if response := ask(t, h, anna, with("krake.dev/service-account: web, krake.dev/values-from: vault=values")); !response.Allowed {
+		t.Fatalf("it is refused: %+v", response.Result)
+	}
+	slices.Sort(asked)
+	if !slices.Contains(asked, "get secrets") || !slices.Contains(asked, actAsToCreate+" secrets") || slices.Contains(asked, "list secrets") {
+		t.Errorf("the rights of the agent that were asked for: %q", asked)
+	}
+	response := ask(t, h, anna, with("krake.dev/values-from: vault=values"))
+	if response.Allowed || !strings.Contains(response.Result.Message, "only a service account reads the values") {
+		t.Errorf("without an account: %+v", response.Result)
 	}
 }

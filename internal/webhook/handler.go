@@ -101,6 +101,10 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		return unanswerable(err)
 	}
 	objects, refusals, err := h.place(home, &prepared)
+	objects.filled = mutate.Filled(after, prepared.Wanted)
+	if prepared.Checked {
+		refusals = append(refusals, h.accounts.CheckValues(after)...)
+	}
 	switch {
 	case err != nil:
 		return unanswerable(err)
@@ -250,7 +254,7 @@ func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer
 	ahead := outlook{writer: by, adopts: cm.Annotations[application.AdoptAnnotation] == "true", known: true}
 	var err error
 	if ahead.denied, err = h.authority.denied(ctx, by.user(), p.needs("create")); err == nil && !by.isAgent() {
-		ahead.agentDenied, err = h.authority.denied(ctx, writerOf("", "").user(), p.needs("list", actAsToCreate))
+		ahead.agentDenied, err = h.authority.denied(ctx, writerOf("", "").user(), p.agentNeeds())
 	}
 	if err != nil {
 		h.logger.V(1).Info("the rights of the writer are unknown", "error", err.Error())

@@ -40,7 +40,8 @@ func complete() *Application {
 		OtherHolders: []string{"west"}, Elsewhere: map[string]ShutdownRecord{"west": shutdown}, ServiceAccount: "deployer", Deleted: true,
 		Wishes: Wishes{
 			Mode: Enforce, DeletionPolicy: Delete, DeletesAll: true, Adopt: true, HoldUntil: now.Time, DenyHolds: true, HeldBy: "anna", Guard: GuardDeny,
-			Shutdown: ShutdownWishes{GraceTime: new(time.Minute), Strategy: "s", Retries: new(2), Retry: "1"},
+			Shutdown:   ShutdownWishes{GraceTime: new(time.Minute), Strategy: "s", Retries: new(2), Retry: "1"},
+			ValuesFrom: []ValuesFrom{{Namespace: "vault", Name: "web", Source: "values"}},
 		},
 		Spec: Spec{
 			Manifest: "m", ObserverSchema: "o", Tosca: "t", CSAR: "c", Fetched: "f",

@@ -57,6 +57,8 @@ type Wishes struct {
 	// Guard is empty for the default.
 	Guard    Guard
 	Shutdown ShutdownWishes
+	// ValuesFrom are the sources of the values of Secrets.
+	ValuesFrom []ValuesFrom
 }
 
 // WishesOf reads the annotations. An unreadable value counts as the one that changes least on the
@@ -84,6 +86,14 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 			wishes.Mode = Observe
 		}
 		wishes.HoldUntil = until
+	}
+	if text, ok := cm.Annotations[ValuesFromAnnotation]; ok {
+		values, err := ParseValuesFrom(text)
+		if err != nil {
+			r.refuse(ValuesFromAnnotation, err.Error())
+			wishes.Mode = Observe
+		}
+		wishes.ValuesFrom = values
 	}
 	r.oneOf(InitContainersAnnotation, "true or false", "false", "true")
 	wishes.Shutdown = r.shutdown()

@@ -209,7 +209,8 @@ func (p *Prepared) publishDesired(ended func() error, cm *corev1.ConfigMap, lear
 	desired, warnings, refusals := desiredOf(ended, p.Spec, learned)
 	p.Wanted = identities(desired.Manifest)
 	warnings = append(warnings, suspectDeletion(cm, p.Wanted)...)
-	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(append(refusals, checkItself(cm, p.Wanted)...), p.Spec)))
+	refusals = slices.Concat(refusals, checkItself(cm, p.Wanted), checkValuesFrom(cm, p.Wanted[:len(p.Wanted)-len(desired.Secrets)]))
+	p.Refusals = atMost(slices.Concat(p.Refusals, Relocate(refusals, p.Spec)))
 	p.Warnings = append(p.Warnings, RelocateTexts(warnings, p.Spec)...)
 	if len(p.Refusals) > 0 {
 		return

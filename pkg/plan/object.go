@@ -44,6 +44,8 @@ type Object struct {
 	// desired is the manifest with learned values. marked is the same with the marks and the
 	// namespace.
 	desired, marked, manifest tree
+	// values are the desired values of a Secret, from another one. Only marked and Marked have them, and nothing publishes those.
+	values map[string]any
 	// owner is the Application whose marks the object has; without ownerUID it has none.
 	owner    types.NamespacedName
 	ownerUID types.UID
@@ -68,14 +70,27 @@ func DigestOf(manifest map[string]any) (string, error) { return revise(manifest)
 // hook's Secret.
 func (o *Object) Replace(desired map[string]any) { o.desired = treeOf(desired) }
 
+// Fill sets the values of a Secret, as its data has them. Keys that others add are not observed.
+func (o *Object) Fill(values map[string]any) error {
+	o.values = values
+	return o.pin(o.Desired())
+}
+
 // pin sets the desired state, and derives all else from it.
 func (o *Object) pin(desired map[string]any) error {
 	o.desired = treeOf(desired)
 	o.Schema = o.Types.Refine(o.Mangled, desired)
 	o.Forms = o.Schema.Keep(desired, o.Forms)
 	o.Schema = shapes.Share(o.Schema.Accept(o.Forms))
-	o.marked = treeOf(o.Marks().On(Placed(desired, o.Namespace))).packed()
-	o.Marked = shapes.Share(observeMarks(o.Schema, o.Marks()))
+	marked, observed := o.Marks().On(Placed(desired, o.Namespace)), observeMarks(o.Schema, o.Marks())
+	if o.values != nil {
+		marked = maps.Clone(marked)
+		marked["data"] = o.values
+		for key := range o.values {
+			observed = observed.Observe("data", key)
+		}
+	}
+	o.marked, o.Marked = treeOf(marked).packed(), shapes.Share(observed)
 	var err error
 	// Marked follows from the others.
 	if o.Revision, err = revise(o.Schema.Document(), o.marked.pack, o.Forms); err != nil {

@@ -30,16 +30,19 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 		pass: p, target: yielding{p.target, &all.turn}, answers: answers{p, reports, a.hub.now},
 		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Wishes.Adopt},
 	}
+	fill := filler{p.target.clusters, p.target.account, w.target}
 	for rest := p.delta.missing; len(rest) > 0; {
 		kind := ofFirstKind(rest)
-		all.each(kind, func(o *object) { w.do(o, func() { w.create(ctx, o, maxTries) }) })
+		all.each(kind, func(o *object) {
+			w.do(o, func() { fill.before(ctx, o, func() { w.create(ctx, o, maxTries) }) })
+		})
 		rest = rest[len(kind):]
 	}
 	all.each(p.delta.differing, func(o *object) {
-		w.do(o, func() { w.repair(ctx, o, o.observed.Live.Fields(), maxTries) })
+		w.do(o, func() { fill.before(ctx, o, func() { w.repair(ctx, o, o.observed.Live.Fields(), maxTries) }) })
 	})
 	for _, o := range p.objects {
-		if o.observed.Err == nil && !slices.Contains(p.delta.missing, o) && !slices.Contains(p.delta.differing, o) {
+		if o.sources == nil && o.observed.Err == nil && !slices.Contains(p.delta.missing, o) && !slices.Contains(p.delta.differing, o) {
 			o.isSettled = true
 			o.memory.proved = o.observed.UID // its marks are observed
 		}

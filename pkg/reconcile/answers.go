@@ -123,7 +123,7 @@ func (o *object) followRefusals(d decision, after map[string]any) {
 // reportPatch reports the repair of a drift, or a change for a new spec.
 func (a answers) reportPatch(o *object, d decision, after map[string]any) {
 	outcome := status.Outcome{Action: status.Configured, Paths: pathsOf(d.drift), Removed: pathsOf(d.removed)}
-	if o.hasDrifted() {
+	if o.hasDrifted() && !o.isAsLeft(d.before) {
 		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(a.now())
 		outcome.NoOp = versionOf(after) == versionOf(d.before)
 		o.memory.fights.Record(d.rivalries(d.drift), o.setting.now)
@@ -137,5 +137,9 @@ func (a answers) reportPatch(o *object, d decision, after map[string]any) {
 // take records an object as the API server returned it.
 func (a answers) take(o *object, live map[string]any) {
 	o.take(live)
+	if o.sources != nil {
+		o.memory.fill.version = versionOf(live)
+		return // observers do not know it
+	}
 	a.pass.seen = append(a.pass.seen, live)
 }

@@ -58,6 +58,9 @@ func deltaOf(objects []*object, held []manifest.ID) delta {
 	for _, o := range objects {
 		switch {
 		case o.observed.Err != nil, o.ended != nil:
+		case o.sources != nil && !o.isFillDue():
+		case o.sources != nil && slices.Contains(held, o.plan.ID):
+			d.differing = append(d.differing, o)
 		case !o.observed.Exists():
 			d.missing = append(d.missing, o)
 		case o.observed.Differs():

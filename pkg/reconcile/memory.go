@@ -58,6 +58,8 @@ type objectMemory struct {
 	isContended bool
 	// refused are the changes that the API server refuses.
 	refused *pacing.Refusals
+	// fill is the last look at a Secret whose values are those of another one.
+	fill fillMemory
 	// failures are the failed writes in a row. lastFailure is the verdict on the last one.
 	failures    pacing.Failures
 	lastFailure status.Verdict

@@ -46,6 +46,8 @@ type object struct {
 	// there was one.
 	former  application.ObjectStatus
 	isKnown bool
+	// sources are the Secrets with the values of this one, nil for an object that has none. Such a Secret is not watched, see [filler].
+	sources []string
 	// redefinitions is how often a definition of the kind's API group has changed.
 	redefinitions int
 

@@ -30,6 +30,10 @@ func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 			o.fail(err)
 			continue
 		}
+		if !o.isWatched() {
+			o.recall()
+			continue
+		}
 		o.observe(observed[0])
 		synced = synced && !errors.Is(observed[0].Err, observer.ErrNotSynced)
 		observed = observed[1:]

@@ -92,7 +92,7 @@ func (p *pass) unarrived() *application.Application {
 func (p *pass) targets() []observer.Target {
 	targets := make([]observer.Target, 0, len(p.objects))
 	for _, o := range p.objects {
-		if o.plan.Unserved == nil {
+		if o.isWatched() {
 			targets = append(targets, o.target())
 		}
 	}

@@ -47,6 +47,9 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 			continue
 		}
 		o.former, o.isKnown = p.app.Status.Object(id)
+		if o.sources, err = sourcesFor(p.app, p.target.account, &o.plan); err != nil {
+			return endWith(0), s.conclusion.refuse(ctx, p.early(), p.memory, err)
+		}
 		o.redefinitions = s.kinds.Redefinitions(id.GroupVersionKind().Group)
 		p.objects = append(p.objects, o)
 	}

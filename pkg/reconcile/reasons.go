@@ -12,6 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/status"
 )
@@ -38,6 +39,21 @@ type notEstablishedError struct{ definition string }
 func (e notEstablishedError) Error() string {
 	return "the cluster does not serve the kind yet: it waits for the CustomResourceDefinition " + e.definition + " of this Application"
 }
+
+// noValuesError is the error of a Secret whose source does not exist.
+type noValuesError struct{ source manifest.Ref }
+
+func (e noValuesError) Error() string {
+	return "the source of its values does not exist: " + e.source.String()
+}
+
+// errNoReader is the error of an Application whose Secrets get values that no account reads.
+var errNoReader = fmt.Errorf("%w: annotation %s: only a service account reads the values, never the agent: name one with annotation %s",
+	plan.ErrRefused, application.ValuesFromAnnotation, application.ServiceAccountAnnotation)
+
+// errOwnSource is the error of a Secret that would be its own source.
+var errOwnSource = fmt.Errorf("%w: annotation %s: the Secret would be its own source: give one of the two another name",
+	plan.ErrRefused, application.ValuesFromAnnotation)
 
 // errUnclaimed is the error of an object that cannot be created now.
 var errUnclaimed = errors.New("the hub does not answer, and must record an object before it is created: it is tried again")
@@ -81,6 +97,7 @@ func IsStated(err error) bool {
 func reasonOf(err error) string {
 	var owned ownedError
 	var waits notEstablishedError
+	var valueless noValuesError
 	switch {
 	case errors.As(err, &owned):
 		return status.OwnedByAnother
@@ -90,6 +107,8 @@ func reasonOf(err error) string {
 		return status.NoAccount
 	case errors.As(err, &waits):
 		return status.NotEstablished
+	case errors.As(err, &valueless):
+		return status.NoValues
 	case meta.IsNoMatchError(err):
 		return status.KindNotFound
 	case apierror.IsUnconnected(err):

@@ -163,6 +163,7 @@ func wakeAfter(p *pass, due time.Duration) time.Duration {
 	}
 	for _, o := range p.objects {
 		consider(o.verdict.Again)
+		consider(o.fillDue())
 		_, forgotten := o.memory.fights.Ongoing(p.setting.now)
 		consider(forgotten)
 	}

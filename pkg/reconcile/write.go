@@ -51,6 +51,7 @@ func (w writer) do(o *object, write func()) {
 // create creates an object from the whole desired state. If it must not write, it only reads,
 // because an object without its label looks missing.
 func (w writer) create(ctx context.Context, o *object, tries int) {
+	o.seeDeletion()
 	fight := []pacing.Rivalry{{Field: status.WholeObject, Rival: blame.Culprit{}.Name()}}
 	pausedUntil := o.memory.fights.PausedUntil(fight, o.setting.now)
 	if !o.setting.enforces || o.wasDeleted() && !pausedUntil.IsZero() {

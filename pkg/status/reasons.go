@@ -23,6 +23,7 @@ const (
 	Terminating     = "NamespaceTerminating"
 	KindNotFound    = "KindNotFound"
 	NotEstablished  = "DefinitionNotEstablished"
+	NoValues        = "ValuesNotFound"
 	DeletionBlocked = "DeletionBlocked"
 	Error           = "Error"
 	Ineffective     = "Ineffective"
@@ -110,6 +111,11 @@ func Reasons() []Reason {
 		{
 			Name: KindNotFound, Conditions: []string{stalled}, Retry: Slowly,
 			Meaning: "the cluster does not serve the kind", Remedy: "the agent creates it when the cluster serves the kind; or correct apiVersion and kind",
+		},
+		{
+			Name: NoValues, Conditions: []string{stalled}, Retry: Slowly,
+			Meaning: "the Secret does not exist that has the values of a Secret of the Application",
+			Remedy:  "create it in the Application's namespace on the cluster, or correct annotation " + application.ValuesFromAnnotation,
 		},
 		{Name: DeletionBlocked, Conditions: []string{stalled}, Meaning: "a finalizer of another program blocks the deletion of an object"},
 		{Name: Error, Meaning: "something else went wrong, and is tried again"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,11 +66,11 @@ type Accounts struct {
 	present, readable *cache.LRUExpireCache
 }
 
-// grant is the right of an account to get the objects of a kind in a namespace.
+// grant is the right of an account to get the objects of a kind in a namespace, or one Secret.
 type grant struct {
 	account  reconcile.Account
 	resource gvr.GroupResource
-	in       string
+	in, name string
 }
 
 // NewAccounts makes Accounts over the agent's own connection. own writes for the
@@ -116,9 +117,13 @@ func (a *Accounts) writesOf(account reconcile.Account) (reconcile.Cluster, error
 }
 
 // MayRead implements reconcile.Clusters. It asks for a kind and not for each object, so that an
-// Application of many objects costs few reviews. A refusal is not cached: a new right serves at once.
+// Application of many objects costs few reviews. Only for Secrets it asks for the object, because roles often name those. A refusal is
+// not cached: a new right serves at once.
 func (a *Accounts) MayRead(ctx context.Context, account reconcile.Account, ref manifest.Ref) error {
-	right := grant{account, ref.Resource.GroupResource(), ref.Namespace}
+	right := grant{account: account, resource: ref.Resource.GroupResource(), in: ref.Namespace}
+	if right.resource == (gvr.GroupResource{Resource: string(corev1.ResourceSecrets)}) {
+		right.name = ref.Name
+	}
 	if _, known := a.readable.Get(right); known {
 		return nil
 	}
@@ -130,7 +135,7 @@ func (a *Accounts) MayRead(ctx context.Context, account reconcile.Account, ref m
 	answer, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: name, Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "get", Group: ref.Resource.Group, Version: ref.Resource.Version, Resource: ref.Resource.Resource, Namespace: ref.Namespace,
+			Verb: "get", Group: ref.Resource.Group, Version: ref.Resource.Version, Resource: ref.Resource.Resource, Namespace: ref.Namespace, Name: right.name,
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -143,7 +148,7 @@ func (a *Accounts) MayRead(ctx context.Context, account reconcile.Account, ref m
 	if err := a.look(ctx, account); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s/%s, get %s", reconcile.ErrUnreadable, account.Namespace, account.Name, right.resource)
+	return fmt.Errorf("%w: %s/%s, get %s", reconcile.ErrUnreadable, account.Namespace, account.Name, strings.TrimSpace(right.resource.String()+" "+right.name))
 }
 
 // look returns an error if the target has no such account, or does not answer.

@@ -434,6 +434,12 @@ func TestMayRead(t *testing.T) {
 	ask(nil)
 	check.Equal(t, "review", deployer+" [system:serviceaccounts system:serviceaccounts:demo system:authenticated] {demo get  v1 configmaps   nil nil}",
 		strings.ReplaceAll(o.review, "<nil>", "nil"))
+	secret := manifest.Ref{ID: manifest.ID{APIVersion: "v1", Kind: "Secret", Namespace: "demo", Name: "vault"}, Resource: gvr.GroupVersionResource{Version: "v1", Resource: "secrets"}}
+	check.Equal(t, "error", nil, a.MayRead(t.Context(), theDeployer, secret)) // by name: a right to one is none to another
+	if !strings.Contains(o.review, " secrets  vault ") {
+		t.Errorf("review of a Secret: %s", o.review)
+	}
+	o.seen()
 	o.set(func() { o.mayGet = false })
 	clock.SetTime(time.Unix(0, 0).Add(presentFor + time.Second))
 	ask(reconcile.ErrUnreadable, review, look)

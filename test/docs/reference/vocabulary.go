@@ -77,6 +77,8 @@ func userAnnotations() []ownName {
 			Effect: "holds on single objects do not count"},
 		{Key: application.GuardAnnotation, Values: []string{string(application.GuardWarn), string(application.GuardDeny), string(application.GuardOff)}, Default: string(application.GuardWarn),
 			Effect: "what the guard of the cluster does about a request whose changes the agent would revert: docs/guard.md"},
+		{Key: application.ValuesFromAnnotation, Form: "`[NAMESPACE/]SECRET=SOURCE`, with commas between several", Default: "a Secret has no values",
+			Effect: "Secrets of the manifest get the values of other Secrets, which the Application's service account reads: docs/applications.md"},
 		{Key: application.AdoptAnnotation, Values: []string{"true", "false"}, Default: "false",
 			Effect: "takes over objects that exist already and belong to no Application"},
 		{Key: application.DeletionPolicyAnnotation, Values: []string{string(application.Delete), string(application.Orphan)}, Default: "delete, but for adopted objects and definitions of kinds",
