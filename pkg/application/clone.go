@@ -14,6 +14,7 @@ func (a *Application) Clone() *Application {
 	clone.OtherHolders = slices.Clone(a.OtherHolders)
 	clone.Elsewhere = maps.Clone(a.Elsewhere)
 	clone.Wishes.Shutdown.GraceTime, clone.Wishes.Shutdown.Retries = pointed(a.Wishes.Shutdown.GraceTime), pointed(a.Wishes.Shutdown.Retries)
+	clone.Wishes.After = slices.Clone(a.Wishes.After)
 	clone.Annotations = maps.Clone(a.Annotations)
 	clone.Learned = each(a.Learned, runtime.DeepCopyJSON)
 	clone.Status = a.Status.clone()

@@ -40,6 +40,7 @@ func complete() *Application {
 		OtherHolders: []string{"west"}, Elsewhere: map[string]ShutdownRecord{"west": shutdown}, ServiceAccount: "deployer", Deleted: true,
 		Wishes: Wishes{
 			Mode: Enforce, DeletionPolicy: Delete, DeletesAll: true, Adopt: true, HoldUntil: now.Time, DenyHolds: true, HeldBy: "anna", Guard: GuardDeny,
+			After:    []string{"definitions"},
 			Shutdown: ShutdownWishes{GraceTime: new(time.Minute), Strategy: "s", Retries: new(2), Retry: "1"},
 		},
 		Spec: Spec{

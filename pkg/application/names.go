@@ -37,6 +37,7 @@ const (
 	ShutdownRetryAnnotation      = Prefix + "shutdown-retry"
 	GeneratedFromAnnotation      = Prefix + "generated-from"
 	GuardAnnotation              = Prefix + "guard"
+	AfterAnnotation              = Prefix + "after"
 )
 
 // The annotations that only the webhook writes: the user who set mode or hold of an Application, and
@@ -150,7 +151,7 @@ func UserAnnotations() []string {
 		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
 		HooksAnnotation, InitContainersAnnotation,
 		ShutdownGraceTimeAnnotation, ShutdownStrategyAnnotation, ShutdownRetryCountAnnotation, ShutdownRetryAnnotation,
-		GeneratedFromAnnotation, GuardAnnotation,
+		GeneratedFromAnnotation, GuardAnnotation, AfterAnnotation,
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	Terminating     = "NamespaceTerminating"
 	KindNotFound    = "KindNotFound"
 	NotEstablished  = "DefinitionNotEstablished"
+	Waiting         = "DependencyNotReady"
 	DeletionBlocked = "DeletionBlocked"
 	Error           = "Error"
 	Ineffective     = "Ineffective"
@@ -117,6 +118,7 @@ func Reasons() []Reason {
 			Name: NotEstablished, Wanted: true, Retry: Slowly,
 			Meaning: "the definition of the object's kind is in the same Application, and the cluster does not serve the kind yet",
 		},
+		{Name: Waiting, Wanted: true, Meaning: "an Application that " + application.AfterAnnotation + " names is not ready: nothing is created before"},
 		{Name: Ineffective, Conditions: []string{drifted}, CarriedOut: true, Meaning: "a repair was accepted and had no lasting effect"},
 		{
 			Name: Contended, Conditions: []string{drifted}, Wanted: true, CarriedOut: true,
