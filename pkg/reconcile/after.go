@@ -41,27 +41,33 @@ func (a afterPhase) run(ctx context.Context, p *pass) (progress, error) {
 
 // unready returns why an Application is not ready on this cluster, or "".
 func (a afterPhase) unready(ctx context.Context, name types.NamespacedName) (string, error) {
-	here := a.conclusion.residence.cluster
 	app, err := a.conclusion.hub.applications.Get(ctx, name)
-	switch {
-	case errors.Is(err, application.ErrFormat):
+	if errors.Is(err, application.ErrFormat) {
 		return "of another format version", nil
-	case err != nil:
-		return "", err
-	case app == nil: // the agent does not see Applications of other clusters
-		return "not found on cluster " + here, nil
-	case app.Cluster != here:
-		return "on cluster " + app.Cluster, nil
-	case app.Deleted:
-		return "being deleted", nil
-	case app.NotAdmitted != nil:
-		return "not admitted", nil
-	case app.IsReady():
-		return "", nil
-	case !app.IsObserved():
-		return "its present spec is not carried out yet", nil
 	}
-	return fmt.Sprintf("%s (%s)", app.Status.State, readyReason(app)), nil
+	if err != nil {
+		return "", err
+	}
+	return unreadyOn(a.conclusion.residence.cluster, app), nil
+}
+
+// unreadyOn returns why an Application, which may be nil, is not ready on a cluster, or "".
+func unreadyOn(cluster string, app *application.Application) string {
+	switch {
+	case app == nil: // the agent does not see Applications of other clusters
+		return "not found on cluster " + cluster
+	case app.Cluster != cluster:
+		return "on cluster " + app.Cluster
+	case app.Deleted:
+		return "being deleted"
+	case app.NotAdmitted != nil:
+		return "not admitted"
+	case app.IsReady():
+		return ""
+	case !app.IsObserved():
+		return "its present spec is not carried out yet"
+	}
+	return fmt.Sprintf("%s (%s)", app.Status.State, readyReason(app))
 }
 
 // readyReason returns the reason of the condition Ready.

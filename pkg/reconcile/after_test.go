@@ -71,7 +71,9 @@ func TestAfterWaits(t *testing.T) {
 		{"with a new spec", func(app *application.Application) { app.Spec.Manifest = twoObjects }, "its present spec is not carried out yet"},
 		{"with the status of another cluster", func(app *application.Application) { app.Status = app.Status.On("east") }, "its present spec is not carried out yet"},
 		{"without a status", func(app *application.Application) { app.Status = application.Status{} }, "its present spec is not carried out yet"},
-		{"not healthy", func(app *application.Application) { *app = *unreadyApp(app.Name, application.StateCreating, "InProgress") }, "CREATING (InProgress)"},
+		{"not healthy", func(app *application.Application) {
+			*app = *unreadyApp(app.Name, application.StateCreating, "InProgress")
+		}, "CREATING (InProgress)"},
 		{"without the condition", func(app *application.Application) { app.Status.Conditions = nil }, "RUNNING (unknown)"},
 	}
 	for _, c := range cases {
