@@ -15,8 +15,8 @@ import (
 
 // afterPhase waits until the Applications that an Application comes after are ready, before the agent creates or claims anything. An
 // Application with recorded objects does not wait, so that the agent always repairs them. A former spec is not stored, so a pass that
-// waited with a new one could not repair. The mode observe does not wait either: it creates nothing. A hold is about
-// objects that exist, and changes nothing here.
+// waited with a new one could not repair. The mode observe does not wait either: it creates nothing. A hold only
+// delays the repair of drift, and changes nothing here.
 type afterPhase struct{ conclusion conclusion }
 
 func (a afterPhase) run(ctx context.Context, p *pass) (progress, error) {
