@@ -67,7 +67,7 @@ func newAgent(ctx context.Context, options Options, configs Configs) (*replica, 
 	if a.manager, err = newManager(a.ctx, options, a.hub.Config, a.target.Config, configs.Logger); err != nil {
 		return nil, err
 	}
-	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache()); err != nil {
+	if a.known, err = hub.Watch(a.ctx, a.manager.GetCache(), options.Cluster); err != nil {
 		return nil, err
 	}
 	if a.keys, err = hub.WatchKeys(a.ctx, a.manager.GetCache(), a.rereadAll, configs.Logger.WithName("keys")); err != nil {

@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -100,8 +103,25 @@ func (a *replica) newHubResync(store *hub.Store) (*hub.Resync, error) {
 	return hub.NewResync(hub.ResyncOptions{
 		Cluster: a.options.Cluster, Namespaces: a.options.Namespaces.Hub, Interval: a.options.Resync,
 		Lists: lists, Cached: a.manager.GetCache(), Live: a.manager.GetAPIReader(), Store: store,
-		Notify: a.notifications.notify, Logger: a.configs.Logger.WithName("applications"),
+		Notify: a.notifyOfMissed, Logger: a.configs.Logger.WithName("applications"),
 	})
+}
+
+// notifyOfMissed wakes an Application of which the watch has missed a change, and those that wait for it.
+func (a *replica) notifyOfMissed(changed types.NamespacedName) {
+	a.notifications.notify(changed)
+	for _, waiting := range a.known.WaitingFor(changed) {
+		a.notifications.notify(waiting)
+	}
+}
+
+// waitingFor requests a pass for each Application that waits for a changed one before it begins.
+func (a *replica) waitingFor(_ context.Context, changed client.Object) []ctrl.Request {
+	var requests []ctrl.Request
+	for _, waiting := range a.known.WaitingFor(client.ObjectKeyFromObject(changed)) {
+		requests = append(requests, ctrl.Request{NamespacedName: waiting})
+	}
+	return requests
 }
 
 // register adds the metrics of the agent to the registry, if there is one.
@@ -139,6 +159,7 @@ func (a *replica) addLoop(store *hub.Store, loop *loop) error {
 	return ctrl.NewControllerManagedBy(a.manager).
 		Named("application").
 		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, store.RecordCached))).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(a.waitingFor)).
 		WatchesRawSource(source.Func(a.notifications.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(loop.turns.isWaiting), CacheSyncTimeout: math.MaxInt64,

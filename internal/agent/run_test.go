@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/krake-observer/krake-observer/internal/right"
@@ -113,6 +114,37 @@ func TestTheStandbyIsWarm(t *testing.T) {
 	if err := standby.tenure.Target(); !errors.Is(err, right.ErrNotActing) || acts(t, standby) {
 		t.Errorf("it acts, or does not know why not: %v", err)
 	}
+}
+
+// A change of an Application wakes those of its namespace that come after it and have not begun.
+func TestAChangeWakesThoseThatWait(t *testing.T) {
+	t.Parallel()
+	cluster := kit.UniqueName("waiting")
+	clients := kubernetes.NewForConfigOrDie(server)
+	create := func(namespace, name, after string, data map[string]string) {
+		t.Helper()
+		_, err := clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{Data: data, ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{application.AfterAnnotation: after}, Labels: map[string]string{application.HolderLabel(cluster): "true"},
+		}}, metav1.CreateOptions{})
+		kit.Must(t, err)
+	}
+	createNamespace(t, clients, cluster)
+	create(cluster, "waits", "songs,definitions", nil)
+	create(cluster, "waits-for-another", "songs", nil)
+	create(cluster, "has-begun", "definitions", map[string]string{application.InventoryKey(cluster): "[]"})
+	create(cluster, "elsewhere-has-begun", "definitions", map[string]string{application.InventoryKey("east"): "[]"})
+	create(metav1.NamespaceDefault, cluster, "definitions", nil)
+	replica := newReplica(t, cluster)
+	defer start(t, replica)()
+	changed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "definitions"}}
+	kit.EventuallyNil(t, func() error {
+		woken := replica.waitingFor(t.Context(), changed)
+		slices.SortFunc(woken, func(a, b ctrl.Request) int { return strings.Compare(a.Name, b.Name) })
+		if len(woken) != 2 || woken[0].Name != "elsewhere-has-begun" || woken[1].Name != "waits" || woken[1].Namespace != cluster {
+			return fmt.Errorf("woken are %v", woken)
+		}
+		return nil
+	})
 }
 
 // A replica that ends releases its Leases at once, but only after its running work has ended:

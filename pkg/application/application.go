@@ -57,13 +57,19 @@ type Application struct {
 // IsCurrent reports whether the reader's cluster is the target cluster.
 func (a *Application) IsCurrent() bool { return a.Holder == a.Cluster }
 
-// HandedOver reports whether the agent of the target cluster reports all objects as existing and
-// healthy. A former cluster may then delete its own objects. HandedOver only decides when. The user
-// who moved the Application has authorized the deletion.
-func (a *Application) HandedOver() bool {
-	return a.Status.ClusterName() == a.Cluster && a.Status.ObservedSpec == a.Spec.Digest() &&
-		meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
+// IsObserved reports whether the status is about the present spec on the target cluster.
+func (a *Application) IsObserved() bool {
+	return a.Status.ClusterName() == a.Cluster && a.Status.ObservedSpec == a.Spec.Digest()
 }
+
+// IsReady reports whether the agent of the target cluster reports all objects of the present spec as existing and healthy.
+func (a *Application) IsReady() bool {
+	return a.IsObserved() && meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
+}
+
+// HandedOver reports whether a former cluster may delete its own objects, because those on the target cluster are ready. HandedOver
+// only decides when. The user who moved the Application has authorized the deletion.
+func (a *Application) HandedOver() bool { return a.IsReady() }
 
 // IsAwaited reports whether the agent of the target cluster is ready for the Application and waits
 // for its shutdown elsewhere. Like HandedOver, it only decides when.

@@ -89,6 +89,22 @@ func TestSameFor(t *testing.T) {
 	}
 }
 
+// Only an Application without recorded objects waits for others.
+func TestAwaited(t *testing.T) {
+	cm := configMap()
+	cm.Annotations[application.AfterAnnotation] = "b,c"
+	check.Equal(t, "before it has begun", []string{"b", "c"}, application.Awaited(cm, "east"))
+	for _, data := range []func(key string){
+		func(key string) { cm.Data[key] = "[]" },
+		func(key string) { cm.BinaryData = map[string][]byte{key: {}} },
+	} {
+		data(application.InventoryKey("east"))
+		check.Equal(t, "after it has begun", []string(nil), application.Awaited(cm, "east"))
+		check.Equal(t, "on another cluster", []string{"b", "c"}, application.Awaited(cm, "west"))
+		delete(cm.Data, application.InventoryKey("east"))
+	}
+}
+
 // An unreadable value counts as the one that changes the least on the target. Admission
 // refuses it, so it occurs only if the webhook was absent.
 func TestWishes(t *testing.T) {
@@ -103,11 +119,13 @@ func TestWishes(t *testing.T) {
 		{"all of them", map[string]string{
 			application.ModeAnnotation: "suspend", application.DeletionPolicyAnnotation: "orphan", application.AdoptAnnotation: "true",
 			application.HoldAnnotation: "deny", application.HoldUntilAnnotation: "2026-01-02T12:00:00Z", application.GuardAnnotation: "deny",
-		}, application.Wishes{Guard: application.GuardDeny, Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
+			application.AfterAnnotation: "definitions, songs.v2",
+		}, application.Wishes{After: []string{"definitions", "songs.v2"}, Guard: application.GuardDeny, Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
 		{"none that can be read", map[string]string{
 			application.ModeAnnotation: "off", application.DeletionPolicyAnnotation: "", application.AdoptAnnotation: "yes",
 			application.HoldAnnotation: "please", application.HoldUntilAnnotation: "tomorrow", application.GuardAnnotation: "true",
-		}, application.Wishes{Guard: application.GuardWarn, Mode: application.Observe, DeletionPolicy: application.Orphan}, 6},
+			application.AfterAnnotation: "Definitions",
+		}, application.Wishes{After: []string{"Definitions"}, Guard: application.GuardWarn, Mode: application.Observe, DeletionPolicy: application.Orphan}, 7},
 		{"a hold that cannot be read", map[string]string{application.HoldUntilAnnotation: "tomorrow"},
 			application.Wishes{Mode: application.Observe, DeletionPolicy: application.Delete}, 1},
 	}

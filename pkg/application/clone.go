@@ -15,6 +15,7 @@ func (a *Application) Clone() *Application {
 	clone.Elsewhere = maps.Clone(a.Elsewhere)
 	clone.Wishes.Shutdown.GraceTime, clone.Wishes.Shutdown.Retries = pointed(a.Wishes.Shutdown.GraceTime), pointed(a.Wishes.Shutdown.Retries)
 	clone.Wishes.ValuesFrom = slices.Clone(a.Wishes.ValuesFrom)
+	clone.Wishes.After = slices.Clone(a.Wishes.After)
 	clone.Annotations = maps.Clone(a.Annotations)
 	clone.Learned = each(a.Learned, runtime.DeepCopyJSON)
 	clone.Status = a.Status.clone()

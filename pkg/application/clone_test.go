@@ -42,6 +42,7 @@ func complete() *Application {
 			Mode: Enforce, DeletionPolicy: Delete, DeletesAll: true, Adopt: true, HoldUntil: now.Time, DenyHolds: true, HeldBy: "anna", Guard: GuardDeny,
 			Shutdown:   ShutdownWishes{GraceTime: new(time.Minute), Strategy: "s", Retries: new(2), Retry: "1"},
 			ValuesFrom: []ValuesFrom{{Namespace: "vault", Name: "web", Source: "values"}},
+			After:      []string{"definitions"},
 		},
 		Spec: Spec{
 			Manifest: "m", ObserverSchema: "o", Tosca: "t", CSAR: "c", Fetched: "f",

@@ -66,6 +66,17 @@ func GivenUp(cm *corev1.ConfigMap, deleting bool) []string {
 	return nil
 }
 
+// Awaited returns the names of the Applications that an Application waits for before the agent of the cluster begins. An Application
+// whose agent has begun, and therefore recorded objects, waits for none.
+func Awaited(cm *corev1.ConfigMap, cluster string) []string {
+	_, begun := cm.Data[InventoryKey(cluster)]
+	_, begunCompressed := cm.BinaryData[InventoryKey(cluster)]
+	if begun || begunCompressed {
+		return nil
+	}
+	return wordsOf(cm.Annotations[AfterAnnotation])
+}
+
 // wordsOf returns the words of a list with commas between them.
 func wordsOf(list string) []string {
 	var words []string

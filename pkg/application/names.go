@@ -38,6 +38,7 @@ const (
 	GeneratedFromAnnotation      = Prefix + "generated-from"
 	GuardAnnotation              = Prefix + "guard"
 	ValuesFromAnnotation         = Prefix + "values-from"
+	AfterAnnotation              = Prefix + "after"
 )
 
 // The annotations that only the webhook writes: the user who set mode or hold of an Application, and
@@ -151,7 +152,7 @@ func UserAnnotations() []string {
 		ModeAnnotation, AdoptAnnotation, DeletionPolicyAnnotation, HoldUntilAnnotation, HoldAnnotation,
 		HooksAnnotation, InitContainersAnnotation,
 		ShutdownGraceTimeAnnotation, ShutdownStrategyAnnotation, ShutdownRetryCountAnnotation, ShutdownRetryAnnotation,
-		GeneratedFromAnnotation, GuardAnnotation, ValuesFromAnnotation,
+		GeneratedFromAnnotation, GuardAnnotation, ValuesFromAnnotation, AfterAnnotation,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -59,6 +60,8 @@ type Wishes struct {
 	Shutdown ShutdownWishes
 	// ValuesFrom are the sources of the values of Secrets.
 	ValuesFrom []ValuesFrom
+	// After are the names of the Applications that have to be ready before the agent begins.
+	After []string
 }
 
 // WishesOf reads the annotations. An unreadable value counts as the one that changes least on the
@@ -97,6 +100,7 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 	}
 	r.oneOf(InitContainersAnnotation, "true or false", "false", "true")
 	wishes.Shutdown = r.shutdown()
+	wishes.After = r.after(cm.Name)
 	wishes.HeldBy = cm.Annotations[HeldByAnnotation]
 	return wishes, r.refusals
 }
@@ -150,6 +154,41 @@ func (r *reading) shutdown() ShutdownWishes {
 		}
 	}
 	return wishes
+}
+
+// mostAfter is the largest number of names in [AfterAnnotation].
+const mostAfter = 16
+
+// after returns the names of the Applications that the Application of this name waits for. An invalid name stays in the list: the
+// Application then waits, which changes nothing on the target.
+func (r *reading) after(self string) []string {
+	text, ok := r.annotations[AfterAnnotation]
+	if !ok {
+		return nil
+	}
+	names := wordsOf(text)
+	if wrong := wrongAfter(names, self); wrong != "" {
+		r.refuse(AfterAnnotation, fmt.Sprintf("it has to be the names of 1 to %d other Applications of the namespace, with a comma between: %s", mostAfter, wrong))
+	}
+	return names
+}
+
+// wrongAfter returns why an Application cannot wait for Applications of these names, or "".
+func wrongAfter(names []string, self string) string {
+	if len(names) == 0 || len(names) > mostAfter {
+		return fmt.Sprintf("there are %d", len(names))
+	}
+	for i, name := range names {
+		switch {
+		case len(validation.IsDNS1123Subdomain(name)) > 0:
+			return fmt.Sprintf("%q cannot be a name", name)
+		case name == self:
+			return name + " is the Application itself"
+		case slices.Contains(names[:i], name):
+			return name + " occurs twice"
+		}
+	}
+	return ""
 }
 
 // parseGraceTime reads a duration. Krake counts seconds.

@@ -123,7 +123,7 @@ func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
 		former, had := stored.Annotations[name]
 		return had && former == value
 	})
-	_, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: changed}})
+	_, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Annotations: changed}})
 	_, asked := changed[application.ForceDeleteAnnotation]
 	if asked || application.ClusterOf(cm) != application.ClusterOf(stored) {
 		refusals = append(refusals, checkForceDelete(cm)...)

@@ -81,14 +81,14 @@ func FuzzPrepare(f *testing.F) {
 // Any wish to an agent is understood or refused. A stored wish, understood or not, does not
 // block edits of other fields.
 func FuzzWishes(f *testing.F) {
-	f.Add("enforce", "delete", "true", "deny", "2026-01-02T15:04:05Z", "")
-	f.Add("suspend", "orphan", "false", "", "2026-01-02T15:04:05+01:00", "observe")
-	f.Add("", "", "", "", "", "")
-	f.Fuzz(func(t *testing.T, mode, policy, adopt, hold, until, later string) {
+	f.Add("enforce", "delete", "true", "deny", "2026-01-02T15:04:05Z", "definitions,songs", "")
+	f.Add("suspend", "orphan", "false", "", "2026-01-02T15:04:05+01:00", "Songs", "observe")
+	f.Add("", "", "", "", "", "", "")
+	f.Fuzz(func(t *testing.T, mode, policy, adopt, hold, until, after, later string) {
 		cm := submitted()
 		for name, value := range map[string]string{
 			application.ModeAnnotation: mode, application.DeletionPolicyAnnotation: policy, application.AdoptAnnotation: adopt,
-			application.HoldAnnotation: hold, application.HoldUntilAnnotation: until,
+			application.HoldAnnotation: hold, application.HoldUntilAnnotation: until, application.AfterAnnotation: after,
 		} {
 			if value != "" {
 				cm.Annotations[name] = value

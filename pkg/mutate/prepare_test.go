@@ -288,6 +288,7 @@ func TestUpdateAsksForRights(t *testing.T) {
 		{"the service account", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/service-account"] = "deployer" }, true},
 		{"to adopt what others made", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/adopt"] = "true" }, true},
 		{"to leave the objects behind", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/deletion-policy"] = "orphan" }, true},
+		{"to come after another one", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/after"] = "definitions" }, true},
 		{"to stop repairs", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/mode"] = "suspend" }, false},
 		{"to hold", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/hold-until"] = "2026-01-02T15:04:05Z" }, false},
 		{"to deny holds", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/hold"] = "deny" }, false},

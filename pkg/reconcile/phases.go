@@ -15,6 +15,7 @@ type phase interface {
 func (r *Reconciler) phases() []phase {
 	return []phase{
 		r.completePhase(),
+		afterPhase{r.conclusion()},
 		fetchPhase{r.Sources, r.conclusion()},
 		planPhase{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
 		awaitPhase{r.conclusion()},

@@ -60,8 +60,9 @@ type world struct {
 	// now is the current time, which advances by step before each pass.
 	now  time.Time
 	step time.Duration
-	// others are other Applications.
+	// others are other Applications. Of those in named, by their names in the same namespace, the loop reads the content.
 	others []types.NamespacedName
+	named  map[string]*application.Application
 
 	// answer changes a created or patched object as the API server does.
 	answer func(live map[string]any)
@@ -400,6 +401,9 @@ type applications struct{ *world }
 
 func (a applications) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
 	if name != appName {
+		if app := a.named[name.Name]; app != nil && name.Namespace == appName.Namespace {
+			return app.Clone(), a.failures["Read "+name.Name]
+		}
 		if slices.Contains(a.others, name) {
 			return &application.Application{NamespacedName: name}, nil
 		}

@@ -121,7 +121,7 @@ func (f Findings) state() application.State {
 	switch reason, _ := gravest(f.Verdicts); {
 	case IsFailure(reason):
 		return application.StateFailed
-	case reason == NotEstablished && state != health.StateFailed:
+	case (reason == NotEstablished || reason == Waiting) && state != health.StateFailed:
 		return application.StateCreating
 	}
 	switch {

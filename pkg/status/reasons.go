@@ -24,6 +24,7 @@ const (
 	KindNotFound    = "KindNotFound"
 	NotEstablished  = "DefinitionNotEstablished"
 	NoValues        = "ValuesNotFound"
+	Waiting         = "DependencyNotReady"
 	DeletionBlocked = "DeletionBlocked"
 	Error           = "Error"
 	Ineffective     = "Ineffective"
@@ -123,6 +124,7 @@ func Reasons() []Reason {
 			Name: NotEstablished, Wanted: true, Retry: Slowly,
 			Meaning: "the definition of the object's kind is in the same Application, and the cluster does not serve the kind yet",
 		},
+		{Name: Waiting, Wanted: true, Meaning: "an Application that " + application.AfterAnnotation + " names is not ready: nothing is created before"},
 		{Name: Ineffective, Conditions: []string{drifted}, CarriedOut: true, Meaning: "a repair was accepted and had no lasting effect"},
 		{
 			Name: Contended, Conditions: []string{drifted}, Wanted: true, CarriedOut: true,

@@ -68,7 +68,7 @@ func ready(state application.State) []metav1.Condition {
 // An Application has failed for both if a reason of the conditions says so, unless a
 // user wants it. A new reason that users want needs a row here.
 func TestEveryReasonHasAHealth(t *testing.T) {
-	wanted := map[string]mapping{status.Held: suspended, status.ObserveMode: suspended, status.NotEstablished: progressing}
+	wanted := map[string]mapping{status.Held: suspended, status.ObserveMode: suspended, status.NotEstablished: progressing, status.Waiting: progressing}
 	for _, reason := range status.Reasons() {
 		want := degraded
 		switch got, ok := wanted[reason.Name]; {

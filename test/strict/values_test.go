@@ -17,6 +17,7 @@ import (
 )
 
 // A Secret without values, the namespace that it is in, and one that is filled by its controller.
+//nolint:gosec // they have no values
 const emptySecrets = `
 apiVersion: v1
 kind: Secret
@@ -26,7 +27,7 @@ type: kubernetes.io/tls
 apiVersion: v1
 kind: Namespace
 metadata: {name: NAME-made}
-` //nolint:gosec // it has no values
+`
 
 // A Secret gets its values from another one, which the account of the Application may get. With the rights that kubectl krake prints, the
 // agent can list no Secrets, and the values are in no ConfigMap, Event, log, or metric.

@@ -28,11 +28,24 @@ type Known struct {
 	synced atomic.Bool
 }
 
-// Watch makes the cache watch the Applications. Every replica does so from its start, so that
+// byAwaited is the index of the Applications that have not begun, by the names of those that they wait for.
+const byAwaited = "awaited"
+
+// Watch makes the cache watch the Applications of a cluster. Every replica does so from its start, so that
 // the next one to act needs no list.
-func Watch(ctx context.Context, cached cache.Cache) (*Known, error) {
+func Watch(ctx context.Context, cached cache.Cache, cluster string) (*Known, error) {
 	if _, err := cached.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watch the Applications: %w", err)
+	}
+	awaited := func(object client.Object) []string {
+		cm, ok := object.(*corev1.ConfigMap)
+		if !ok {
+			return nil
+		}
+		return application.Awaited(cm, cluster)
+	}
+	if err := cached.IndexField(ctx, &corev1.ConfigMap{}, byAwaited, awaited); err != nil {
+		return nil, fmt.Errorf("index the Applications: %w", err)
 	}
 	return &Known{ctx: ctx, cache: cached}, nil
 }
@@ -64,6 +77,19 @@ func (k *Known) List() (found []corev1.ConfigMap, known bool) {
 		return nil, false // the agent is about to end
 	}
 	return list.Items, true
+}
+
+// WaitingFor returns the Applications that wait for one, which has changed, before they begin.
+func (k *Known) WaitingFor(name types.NamespacedName) []types.NamespacedName {
+	var list corev1.ConfigMapList
+	if err := k.cache.List(k.ctx, &list, client.InNamespace(name.Namespace), client.MatchingFields{byAwaited: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the agent is about to end
+	}
+	waiting := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		waiting = append(waiting, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return waiting
 }
 
 // Check implements healthz.Checker.

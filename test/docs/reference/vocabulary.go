@@ -81,6 +81,8 @@ func userAnnotations() []ownName {
 			Effect: "Secrets of the manifest get the values of other Secrets, which the Application's service account reads: docs/applications.md"},
 		{Key: application.AdoptAnnotation, Values: []string{"true", "false"}, Default: "false",
 			Effect: "takes over objects that exist already and belong to no Application"},
+		{Key: application.AfterAnnotation, Form: "names of Applications of the namespace, at most 16, with commas between", Default: "begin at once",
+			Effect: "nothing is created before these Applications are ready on the same cluster"},
 		{Key: application.DeletionPolicyAnnotation, Values: []string{string(application.Delete), string(application.Orphan)}, Default: "delete, but for adopted objects and definitions of kinds",
 			Effect: "what becomes of the objects of a deleted Application; said to be `delete`, it goes for adopted ones and for definitions, too"},
 		{Key: application.ForceDeleteAnnotation, Form: "`true`, `false`, or names of clusters with commas between", Default: "wait for the agents",
