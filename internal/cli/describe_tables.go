@@ -78,6 +78,7 @@ func (d description) wishes(v overview) [][]cell {
 		{w.DenyHolds, "Holds", "those on single objects do not count"},
 		{d.app.ServiceAccount != "", "Service account", d.app.ServiceAccount},
 		{w.Adopt, "Adopt", "what exists already is taken over"},
+		{len(w.ValuesFrom) > 0, "Values from", d.app.Annotations[application.ValuesFromAnnotation]},
 		{len(w.After) > 0, "After", strings.Join(w.After, ", ")},
 		{w.DeletionPolicy == application.Orphan, "When deleted", "the objects stay"},
 		{w.DeletionPolicy == application.Delete && !w.DeletesAll && slices.ContainsFunc(d.app.Inventory, manifest.ID.IsDefinition), "When deleted", "the definitions of kinds stay"},

@@ -294,7 +294,7 @@ func TestWriterWithoutTheRight(t *testing.T) {
 	}
 }
 
-// Of a Secret whose values have a source, the agent needs no right to list the kind. Without an account, nobody would read the source.
+// Of a Secret whose values have a source, the agent needs no right to list the kind. Without an account, the annotation is refused.
 func TestRightsOnSecretsWithSources(t *testing.T) {
 	const agent = "system:serviceaccount:krake-agents:local"
 	var asked []string

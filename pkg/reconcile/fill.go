@@ -149,7 +149,7 @@ func (o *object) seeDeletion() {
 	}
 }
 
-// isAsLeft reports whether a Secret is filled and nobody has written it since this process did. Another value of it is then a new value
+// isAsLeft reports whether a Secret is filled and has not been written since this process looked at it. Another value is then a new value
 // of its source, and no drift.
 func (o *object) isAsLeft(live map[string]any) bool {
 	left := o.memory.fill.version

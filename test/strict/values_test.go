@@ -17,6 +17,7 @@ import (
 )
 
 // A Secret without values, the namespace that it is in, and one that is filled by its controller.
+//
 //nolint:gosec // they have no values
 const emptySecrets = `
 apiVersion: v1
