@@ -96,6 +96,7 @@ func createAll(t *testing.T, random *rand.Rand) (subjects []*subject) {
 		namespace := newNamespace(t, "oracle") // because two installations may use the same name
 		for i, resource := range resourcesIn(t, file) {
 			name := fmt.Sprintf("app-%02d", i)
+			resource.SetNamespace("")
 			s, err := newSubject(t, namespace, name, resource)
 			if err != nil {
 				t.Errorf("%s: %s %s: %v", filepath.Base(file), resource.GetKind(), resource.GetName(), err)
@@ -146,7 +147,7 @@ type drift struct {
 func (d *drift) diverge(format string, arguments ...any) {
 	d.result, d.complaint = "diverged", fmt.Sprintf(format, arguments...)
 	if d.drifted != nil {
-		d.complaint += "\nbefore the change, and after it:\n" + differ(d.before, d.drifted)
+		d.complaint += "\nbefore the change, and after it:\n" + kit.Difference(d.before, d.drifted)
 	}
 }
 
@@ -161,7 +162,7 @@ func (w *worker) try(t *testing.T, s *subject) (d drift) {
 		d.result = "no change"
 	case err != nil:
 		d.result = "change refused"
-	case d.drifted != nil && differ(d.before, d.drifted) == "":
+	case d.drifted != nil && kit.Difference(d.before, d.drifted) == "":
 		d.result = "no change"
 	}
 	if d.result != "" {
@@ -193,8 +194,8 @@ func (s *subject) begin(t *testing.T, d *drift) {
 	d.before, s.last = s.get(t), nil
 	if d.before == nil {
 		d.diverge("it does not exist")
-	} else if last != nil && differ(last, d.before) != "" {
-		d.diverge("it changed after it was repaired: %s", differ(last, d.before))
+	} else if last != nil && kit.Difference(last, d.before) != "" {
+		d.diverge("it changed after it was repaired: %s", kit.Difference(last, d.before))
 	}
 	d.since = hub.Mark(t)
 }
@@ -279,7 +280,7 @@ func (s *subject) judge(t *testing.T, d *drift) {
 			d.diverge("%s", complaint)
 			return
 		}
-		if complaint := kept(s.observed.Document(), s.types.Of(s.observed.ID()), content(d.before), content(d.drifted), content(d.final), ""); complaint != "" {
+		if complaint := kept(s.observed.Document(), s.types.Of(s.observed.ID()), kit.Content(d.before), kit.Content(d.drifted), kit.Content(d.final), ""); complaint != "" {
 			d.diverge("%s", complaint)
 			return
 		}
@@ -320,7 +321,7 @@ func (w *worker) change(t *testing.T, s *subject, d *drift) (err error) {
 		what, made := alter(w.random, s.object.Object, changed.Object)
 		d.what, d.edits = append(d.what, what), append(d.edits, made)
 	}
-	if differ(d.before, changed) == "" {
+	if kit.Difference(d.before, changed) == "" {
 		return errSame
 	}
 	d.drifted, err = w.write(t, s, d, changed)
