@@ -26,16 +26,19 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// subject is one object, and the Application that has only this object.
+// subject is one object, and its Application, which has no other objects unless it is that of an installation.
 type subject struct {
 	app kit.App
-	// object is the manifest, in the namespace of the object.
+	// object is the manifest, in the namespace of the object, and manifest is that of the Application.
 	object   *unstructured.Unstructured
+	manifest string
 	resource string
 	client   dynamic.ResourceInterface
 	// observed is the observer schema. isDefault reports that the Application has none.
 	observed  schema.Schema
 	isDefault bool
+	// holds says why the object must not be deleted, empty if it may be.
+	holds string
 	// types are those of a kind that is not built in, nil for other kinds.
 	types *apitypes.Types
 	// drifts counts the changes, and last is the object after the last one; nil if that is not known.
@@ -58,6 +61,7 @@ func newSubject(t *testing.T, namespace, app string, object *unstructured.Unstru
 	if s.resource, s.client, err = hub.Locate(object, namespace); err != nil {
 		return nil, err
 	}
+	s.manifest = yamlOf(object.Object)
 	s.observed, err = schema.Default(object.Object)
 	s.observed, _ = s.observed.WithoutServerOwned()
 	kit.EventuallyNil(t, func() (err error) { // a new kind is served before it is described
@@ -85,7 +89,7 @@ func (s *subject) observe(t *testing.T, random *rand.Rand) {
 // spec returns the texts of the Application, which differ in each round.
 func (s *subject) spec(t *testing.T, round int) *corev1.ConfigMap {
 	t.Helper()
-	spec := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, yamlOf(s.object.Object))}}
+	spec := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, s.manifest)}}
 	if !s.isDefault {
 		spec.Data[application.ObserverSchemaKey] = yamlOf(s.observed.Document())
 	}
@@ -129,9 +133,24 @@ func (s *subject) get(t *testing.T) *unstructured.Unstructured {
 // expected returns the object as its agent computes it.
 func (s *subject) expected(t *testing.T, app *application.Application) plan.Expected {
 	t.Helper()
-	expected, err := plan.Expect(app, func(manifest.ID) *apitypes.Types { return s.types })
+	expected, err := plan.Expect(app, func(id manifest.ID) *apitypes.Types {
+		if s.is(id) {
+			return s.types
+		}
+		return nil
+	})
 	kit.Must(t, err)
-	return expected[0]
+	return expected[slices.IndexFunc(expected, func(e plan.Expected) bool { return s.is(e.ID) })]
+}
+
+// is reports whether an identity in a manifest is that of the object. A manifest may leave out the namespace, and may
+// have one for a kind that has none.
+func (s *subject) is(id manifest.ID) bool {
+	own := s.observed.ID()
+	if id.Namespace == "" || own.Namespace == "" {
+		id.Namespace = own.Namespace
+	}
+	return id == own
 }
 
 // applied applies the observed part of the manifest on the server's side, with force, as a dry run. It
