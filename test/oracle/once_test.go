@@ -36,10 +36,13 @@ func driftOnce(t *testing.T, apps []kit.App) {
 	var mutex sync.Mutex
 	table := "Application | objects | chosen | drifted | repaired | of them deleted | time | exceptions"
 	t.Run("drifts", func(t *testing.T) {
-		for i, app := range apps {
+		stream := uint64(0)
+		for _, app := range apps {
+			stream++
+			random := rand.New(rand.NewPCG(seed, stream))
 			t.Run(app.Name, func(t *testing.T) {
 				t.Parallel()
-				w := &worker{random: rand.New(rand.NewPCG(seed, uint64(i))), counts: map[string]int{}, deletions: 16}
+				w := &worker{random: random, counts: map[string]int{}, deletions: 16}
 				counts := w.driftEach(t, subjectsOf(t, app), share)
 				if counts.drifted != counts.repaired || counts.drifted+len(counts.exceptions) != counts.chosen || counts.chosen < counts.objects/share {
 					t.Errorf("not every object drifted once and was repaired: %+v", counts)
