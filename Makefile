@@ -76,9 +76,9 @@ compat: cluster
 
 # Random changes of objects of many kinds, which webhook and agent repair, compared with what an apply would do:
 # about an hour, and hours with DRIFTS=100000. INSTALLS is a folder with manifests of public installations, which
-# must also be at rest for QUIET.
+# must also be at rest for QUIET, and whose objects then drift once.
 oracle: cluster
-	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) KRAKE_ORACLE_QUIET=$(QUIET) go test -timeout 0 -count=1 -v ./test/oracle
+	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) KRAKE_ORACLE_QUIET=$(QUIET) KRAKE_ORACLE_SHARE=1 go test -timeout 0 -count=1 -v ./test/oracle
 
 # test/faults with larger samples: those of make verify, this many times.
 ROUNDS ?= 20

@@ -120,6 +120,29 @@ func disown(t *testing.T, w *world, name string) {
 	w.change(t, name, func(live *unstructured.Unstructured) { live.SetAnnotations(nil) })
 }
 
+// A key that leaves a map with one writer, such as a nodeSelector, has left the manifest, and is also more than the map may
+// have. It is removed once: the API server refuses a patch that removes a field twice.
+func TestAKeyLeavesAnAtomicMap(t *testing.T) {
+	const manifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {nodeSelector: {KEY"kubernetes.io/os": linux}, containers: [{name: web, image: "web:1"}]}
+`
+	w := running(t, strings.Replace(manifest, "KEY", `ready: "true", `, 1), "")
+	w.respec(strings.Replace(manifest, "KEY", "", 1), "")
+	_, err := w.reconcile(t)
+	check.Must(t, err)
+	w.checkTouches(t, "Patch Deployment web remove /spec/template/spec/nodeSelector/ready")
+	if got, _, _ := unstructured.NestedMap(w.objects["Deployment web"], "spec", "template", "spec", "nodeSelector"); len(got) != 1 {
+		t.Errorf("nodeSelector: %v", got)
+	}
+}
+
 // An object that is removed from the spec is deleted if it proves to be ours. It stays in the
 // inventory until it is gone.
 func TestRemovedFromTheSpec(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 //
 //   - The schema does not observe it, the desired object does not have it, and it was not learned.
 //   - Its live value is still the former one.
+//   - It is not in a closed object, from which Compare removes it.
 //
 // A value that another client has changed since stays. The identity, fields that only the server
 // sets, and our marks stay too.
@@ -74,6 +75,13 @@ func (s sight) into(name string) sight {
 // wanted reports whether the place, or a part of it, is observed, desired or learned.
 func (s sight) wanted() bool { return s.node != nil || s.desired != nil || s.learned != nil }
 
+// isForeign reports whether a field stands in a closed object and may not. Compare removes it, and no patch can remove it
+// twice.
+func (s sight) isForeign(name string, value any) bool {
+	n, isObject := s.node.(object)
+	return isObject && n.closed && s.desired != nil && n.isForeign(name, value)
+}
+
 // releasing walks the former projection. As in a comparison, the last step of a path is first until
 // the end.
 type releasing struct{ found Differences }
@@ -92,7 +100,7 @@ func (r *releasing) fields(here sight) bool {
 	live, isObject := here.live.(map[string]any)
 	released := 0
 	for _, name := range sortedNames(former) {
-		if manifest.IsReserved(name) {
+		if manifest.IsReserved(name) || here.isForeign(name, live[name]) {
 			continue
 		}
 		r.step(Step{Field: name, Index: notAnIndex}, func() {

@@ -9,14 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-// differ returns the difference of two objects, without what each write changes.
-func differ(a, b *unstructured.Unstructured) string {
-	return cmp.Diff(content(a), content(b))
-}
 
 func yamlOf(object map[string]any) string {
 	text, err := yaml.Marshal(object)
@@ -26,31 +21,11 @@ func yamlOf(object map[string]any) string {
 	return string(text)
 }
 
-// content returns an object without what each write changes.
-func content(object *unstructured.Unstructured) map[string]any {
-	fields := object.DeepCopy().Object
-	delete(fields, "status")
-	for _, name := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
-		unstructured.RemoveNestedField(fields, "metadata", name)
-	}
-	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deployment.kubernetes.io/revision")
-	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deprecated.daemonset.template.generation")
-	for _, kind := range []string{"labels", "annotations"} { // without the agent's marks
-		marks, _, _ := unstructured.NestedMap(fields, "metadata", kind)
-		maps.DeleteFunc(marks, func(name string, _ any) bool { return strings.HasPrefix(name, application.Prefix) })
-		if unstructured.RemoveNestedField(fields, "metadata", kind); len(marks) > 0 {
-			metadata, _ := fields["metadata"].(map[string]any)
-			metadata[kind] = marks
-		}
-	}
-	return fields
-}
-
 // touched finds fields that the repair changed although the change had not touched them.
 func touched(before, drifted, final *unstructured.Unstructured) (complaint string) {
 	was, is := map[string]bool{}, map[string]bool{}
-	paths(content(before), content(drifted), "", was)
-	paths(content(before), content(final), "", is)
+	paths(kit.Content(before), kit.Content(drifted), "", was)
+	paths(kit.Content(before), kit.Content(final), "", is)
 	for path := range is {
 		reached := false
 		for other := range was {

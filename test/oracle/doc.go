@@ -13,8 +13,9 @@
 // that is not repaired. With a random observer schema, it is enough that it refuses that repair.
 //
 // Whole installations must also be at rest: after the creation of their Applications, the agent writes nothing.
+// Then their objects drift once, and each is repaired.
 //
 // The manifests are those in testdata, and, if KRAKE_INSTALLS names a folder, the manifests in it.
 // KRAKE_ORACLE_DRIFTS is the number of changes, and KRAKE_ORACLE_SEED repeats their choice.
-// KRAKE_ORACLE_QUIET is how long installations must be at rest.
+// KRAKE_ORACLE_QUIET is how long installations must be at rest. Then one in KRAKE_ORACLE_SHARE of their objects drifts.
 package oracle

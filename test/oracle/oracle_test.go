@@ -45,6 +45,8 @@ type worker struct {
 	random   *rand.Rand
 	subjects []*subject
 	counts   map[string]int
+	// deletions is one in how many changes is the deletion of the object.
+	deletions int
 }
 
 // Random changes of objects of many kinds are reverted by webhook and agent, such that neither
@@ -55,17 +57,16 @@ func TestRepairsEndWhereApplyWould(t *testing.T) {
 	if testing.Short() {
 		wanted = number(t, "KRAKE_ORACLE_DRIFTS", 100)
 	}
-	seed := number(t, "KRAKE_ORACLE_SEED", int(time.Now().UnixNano()%1e6))
-	random := rand.New(rand.NewPCG(uint64(max(seed, 0)), 0))
-	subjects := createAll(t, random)
-	t.Logf("KRAKE_ORACLE_SEED=%d: %d objects", seed, len(subjects))
+	seed := chooseSeed(t)
+	subjects := createAll(t, rand.New(rand.NewPCG(seed, 0)))
+	t.Logf("%d objects", len(subjects))
 
 	var mutex sync.Mutex
 	counts := map[string]int{}
 	begin := time.Now()
 	t.Run("drifts", func(t *testing.T) {
 		for i := range workers {
-			w := &worker{random: rand.New(rand.NewPCG(uint64(max(seed, 0)), uint64(i+1))), counts: map[string]int{}}
+			w := &worker{random: rand.New(rand.NewPCG(seed, uint64(i+1))), counts: map[string]int{}, deletions: 40}
 			for k := i; k < len(subjects); k += workers {
 				w.subjects = append(w.subjects, subjects[k])
 			}
@@ -96,6 +97,7 @@ func createAll(t *testing.T, random *rand.Rand) (subjects []*subject) {
 		namespace := newNamespace(t, "oracle") // because two installations may use the same name
 		for i, resource := range resourcesIn(t, file) {
 			name := fmt.Sprintf("app-%02d", i)
+			resource.SetNamespace("")
 			s, err := newSubject(t, namespace, name, resource)
 			if err != nil {
 				t.Errorf("%s: %s %s: %v", filepath.Base(file), resource.GetKind(), resource.GetName(), err)
@@ -125,12 +127,26 @@ func (w *worker) work(t *testing.T, wanted int) {
 		s := w.subjects[w.random.IntN(len(w.subjects))]
 		d := w.try(t, s)
 		w.counts[d.result]++
-		if d.complaint != "" {
-			t.Errorf("%s: %s\n%s\n%s\n%s", d.result, strings.Join(d.what, ", then "), d.complaint, s, s.shrink(t, &d))
-		}
+		s.report(t, &d)
 		if d.result != "change refused" && d.result != "no change" {
 			n++
 		}
+	}
+}
+
+// chooseSeed returns the seed of the random changes, and logs it.
+func chooseSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := max(0, number(t, "KRAKE_ORACLE_SEED", int(time.Now().UnixNano()%1e6)))
+	t.Logf("KRAKE_ORACLE_SEED=%d", seed)
+	return uint64(seed)
+}
+
+// report fails the test if a drift has a complaint.
+func (s *subject) report(t *testing.T, d *drift) {
+	t.Helper()
+	if d.complaint != "" {
+		t.Errorf("%s: %s\n%s\n%s\n%s", d.result, strings.Join(d.what, ", then "), d.complaint, s, s.shrink(t, d))
 	}
 }
 
@@ -146,7 +162,7 @@ type drift struct {
 func (d *drift) diverge(format string, arguments ...any) {
 	d.result, d.complaint = "diverged", fmt.Sprintf(format, arguments...)
 	if d.drifted != nil {
-		d.complaint += "\nbefore the change, and after it:\n" + differ(d.before, d.drifted)
+		d.complaint += "\nbefore the change, and after it:\n" + kit.Difference(d.before, d.drifted)
 	}
 }
 
@@ -161,7 +177,7 @@ func (w *worker) try(t *testing.T, s *subject) (d drift) {
 		d.result = "no change"
 	case err != nil:
 		d.result = "change refused"
-	case d.drifted != nil && differ(d.before, d.drifted) == "":
+	case d.drifted != nil && kit.Difference(d.before, d.drifted) == "":
 		d.result = "no change"
 	}
 	if d.result != "" {
@@ -193,8 +209,8 @@ func (s *subject) begin(t *testing.T, d *drift) {
 	d.before, s.last = s.get(t), nil
 	if d.before == nil {
 		d.diverge("it does not exist")
-	} else if last != nil && differ(last, d.before) != "" {
-		d.diverge("it changed after it was repaired: %s", differ(last, d.before))
+	} else if last != nil && kit.Difference(last, d.before) != "" {
+		d.diverge("it changed after it was repaired: %s", kit.Difference(last, d.before))
 	}
 	d.since = hub.Mark(t)
 }
@@ -279,7 +295,7 @@ func (s *subject) judge(t *testing.T, d *drift) {
 			d.diverge("%s", complaint)
 			return
 		}
-		if complaint := kept(s.observed.Document(), s.types.Of(s.observed.ID()), content(d.before), content(d.drifted), content(d.final), ""); complaint != "" {
+		if complaint := kept(s.observed.Document(), s.types.Of(s.observed.ID()), kit.Content(d.before), kit.Content(d.drifted), kit.Content(d.final), ""); complaint != "" {
 			d.diverge("%s", complaint)
 			return
 		}
@@ -311,8 +327,11 @@ var errSame = errors.New("no change")
 // change makes one drift, or two in one write.
 func (w *worker) change(t *testing.T, s *subject, d *drift) (err error) {
 	t.Helper()
-	if w.random.IntN(40) == 0 {
+	if w.random.IntN(w.deletions) == 0 {
 		d.what = []string{"delete"}
+		if s.holds != "" {
+			return errors.New(s.holds)
+		}
 		return s.client.Delete(t.Context(), s.object.GetName(), metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	}
 	changed := d.before.DeepCopy()
@@ -320,7 +339,7 @@ func (w *worker) change(t *testing.T, s *subject, d *drift) (err error) {
 		what, made := alter(w.random, s.object.Object, changed.Object)
 		d.what, d.edits = append(d.what, what), append(d.edits, made)
 	}
-	if differ(d.before, changed) == "" {
+	if kit.Difference(d.before, changed) == "" {
 		return errSame
 	}
 	d.drifted, err = w.write(t, s, d, changed)

@@ -17,7 +17,8 @@ import (
 )
 
 // Whole installations, as their projects publish them, need no write after the first: not for a
-// value that the API server or a controller adds, and not with time.
+// value that the API server or a controller adds, and not with time. Then each of their objects drifts once, and
+// is repaired as kubectl apply would repair it.
 func TestInstallationsAreQuiet(t *testing.T) {
 	kit.Long(t, "it waits for writes that must not be")
 	kit.Must(t, installed.Look())
@@ -53,6 +54,7 @@ func TestInstallationsAreQuiet(t *testing.T) {
 	}
 	t.Logf("%d other writes of the agent", len(calm.Requests(t, writes...)))
 	t.Logf("%d Applications were quiet for %s", len(apps), span)
+	driftOnce(t, apps)
 }
 
 // install creates the Applications of a file with kubectl krake create, which makes as few of them

@@ -100,6 +100,6 @@ func (s *subject) fails(t *testing.T, manifest *unstructured.Unstructured, edits
 		}
 		kit.Must(t, object.Accept(after.Object, found, nil))
 	}
-	applied, err := s.client.Apply(t.Context(), manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: "kubectl", Force: true, DryRun: []string{metav1.DryRunAll}})
-	return err == nil && (differ(live, applied) != "" || len(object.Schema.Compare(object.Desired(), live.Object).Drift()) > 0)
+	applied, err := kit.ServerSideApply(t.Context(), s.client, manifest)
+	return err == nil && (kit.Difference(live, applied) != "" || len(object.Schema.Compare(object.Desired(), live.Object).Drift()) > 0)
 }

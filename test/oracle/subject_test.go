@@ -11,16 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/retry"
 
 	kinds "github.com/krake-observer/krake-observer/internal/discovery"
@@ -32,16 +26,19 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// subject is one object, and the Application that has only this object.
+// subject is one object, and its Application, which has no other objects unless it is that of an installation.
 type subject struct {
 	app kit.App
-	// object is the manifest, in the namespace of the object.
+	// object is the manifest, in the namespace of the object, and manifest is that of the Application.
 	object   *unstructured.Unstructured
+	manifest string
 	resource string
 	client   dynamic.ResourceInterface
 	// observed is the observer schema. isDefault reports that the Application has none.
 	observed  schema.Schema
 	isDefault bool
+	// holds says why the object must not be deleted, empty if it may be.
+	holds string
 	// types are those of a kind that is not built in, nil for other kinds.
 	types *apitypes.Types
 	// drifts counts the changes, and last is the object after the last one; nil if that is not known.
@@ -57,24 +54,15 @@ func (s *subject) String() string {
 }
 
 // newSubject returns an object that does not exist yet, in a namespace if its kind has one.
-func newSubject(t *testing.T, namespace, app string, resource *unstructured.Unstructured) (*subject, error) {
+func newSubject(t *testing.T, namespace, app string, object *unstructured.Unstructured) (*subject, error) {
 	t.Helper()
-	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(hub.RESTConfig()))
-	if err != nil {
+	s := &subject{app: hub.App(namespace, app), object: object, isDefault: true}
+	var err error
+	if s.resource, s.client, err = hub.Locate(object, namespace); err != nil {
 		return nil, err
 	}
-	kind := resource.GroupVersionKind()
-	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{app: hub.App(namespace, app), object: resource, resource: mapping.Resource.Resource, client: hub.Dynamic.Resource(mapping.Resource), isDefault: true}
-	resource.SetNamespace("")
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		resource.SetNamespace(namespace)
-		s.client = hub.Dynamic.Resource(mapping.Resource).Namespace(namespace)
-	}
-	s.observed, err = schema.Default(resource.Object)
+	s.manifest = yamlOf(object.Object)
+	s.observed, err = schema.Default(object.Object)
 	s.observed, _ = s.observed.WithoutServerOwned()
 	kit.EventuallyNil(t, func() (err error) { // a new kind is served before it is described
 		s.types, err = kinds.ReadTypes(hub.Discovery().OpenAPIV3(), s.observed.ID())
@@ -101,7 +89,7 @@ func (s *subject) observe(t *testing.T, random *rand.Rand) {
 // spec returns the texts of the Application, which differ in each round.
 func (s *subject) spec(t *testing.T, round int) *corev1.ConfigMap {
 	t.Helper()
-	spec := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, yamlOf(s.object.Object))}}
+	spec := &corev1.ConfigMap{Data: map[string]string{application.ManifestKey: fmt.Sprintf("# %d\n%s", round, s.manifest)}}
 	if !s.isDefault {
 		spec.Data[application.ObserverSchemaKey] = yamlOf(s.observed.Document())
 	}
@@ -145,9 +133,24 @@ func (s *subject) get(t *testing.T) *unstructured.Unstructured {
 // expected returns the object as its agent computes it.
 func (s *subject) expected(t *testing.T, app *application.Application) plan.Expected {
 	t.Helper()
-	expected, err := plan.Expect(app, func(manifest.ID) *apitypes.Types { return s.types })
+	expected, err := plan.Expect(app, func(id manifest.ID) *apitypes.Types {
+		if s.is(id) {
+			return s.types
+		}
+		return nil
+	})
 	kit.Must(t, err)
-	return expected[0]
+	return expected[slices.IndexFunc(expected, func(e plan.Expected) bool { return s.is(e.ID) })]
+}
+
+// is reports whether an identity in a manifest is that of the object. A manifest may leave out the namespace, and may
+// have one for a kind that has none.
+func (s *subject) is(id manifest.ID) bool {
+	own := s.observed.ID()
+	if id.Namespace == "" || own.Namespace == "" {
+		id.Namespace = own.Namespace
+	}
+	return id == own
 }
 
 // applied applies the observed part of the manifest on the server's side, with force, as a dry run. It
@@ -160,8 +163,7 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 		body.Object, _ = part.(map[string]any)
 		body.SetNamespace(s.object.GetNamespace())
 	}
-	applied, err := s.client.Apply(t.Context(), s.object.GetName(), body,
-		metav1.ApplyOptions{FieldManager: "kubectl", Force: true, DryRun: []string{metav1.DryRunAll}})
+	applied, err := kit.ServerSideApply(t.Context(), s.client, body)
 	lacksFields := !s.isDefault && apierrors.IsInvalid(err) // a part of a manifest cannot always be applied
 	if live = s.get(t); err != nil && !lacksFields {
 		return live, "", err
@@ -170,7 +172,7 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 		return live, "it does not exist", nil
 	}
 	if !lacksFields {
-		complaint = differ(live, applied)
+		complaint = kit.Difference(live, applied)
 	}
 	if complaint == "" { // an apply keeps elements that another client has added to a list
 		expected := s.expected(t, s.app.Read(t))
@@ -181,61 +183,13 @@ func (s *subject) applied(t *testing.T) (live *unstructured.Unstructured, compla
 	return live, complaint, nil
 }
 
-// withoutNulls returns a copy without the fields that are null.
-func withoutNulls(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		fields := map[string]any{}
-		for name, field := range value {
-			if field != nil {
-				fields[name] = withoutNulls(field)
-			}
-		}
-		return fields
-	case []any:
-		elements := make([]any, 0, len(value))
-		for _, element := range value {
-			elements = append(elements, withoutNulls(element))
-		}
-		return elements
-	}
-	return value
-}
-
 // threeWay returns what kubectl apply on the client's side would change.
 func (s *subject) threeWay(t *testing.T, live *unstructured.Unstructured) (diff string, err error) {
 	t.Helper()
 	if !s.isDefault {
 		return "", nil // it knows only whole manifests
 	}
-	// A null in a manifest is a value that the user leaves to others. Server-side apply does not touch it either; only
-	// kubectl's patch would remove it.
-	text, current := kit.JSON(t, withoutNulls(s.object.Object)), kit.JSON(t, live.Object)
-	kind, patch := types.MergePatchType, []byte(nil)
-	if typed, unknown := scheme.Scheme.New(s.object.GroupVersionKind()); unknown == nil {
-		kind = types.StrategicMergePatchType
-		patchMeta, err := strategicpatch.NewPatchMetaFromStruct(typed)
-		if err != nil {
-			return "", err
-		}
-		patch, err = strategicpatch.CreateThreeWayMergePatch(text, text, current, patchMeta, true)
-		if err != nil {
-			return "", err
-		}
-	} else if patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(text, text, current); err != nil {
-		return "", err
-	}
-	if string(patch) == "{}" {
-		return "", nil
-	}
-	after, err := s.client.Patch(t.Context(), s.object.GetName(), kind, patch, metav1.PatchOptions{FieldManager: "kubectl", DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", patch, err)
-	}
-	if diff := differ(live, after); diff != "" {
-		return fmt.Sprintf("%s\n%s", patch, diff), nil
-	}
-	return "", nil
+	return kit.ClientSideApply(t.Context(), s.client, s.object, s.object, live)
 }
 
 // unrepaired returns a complaint about a difference that the status does not name.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -28,35 +29,58 @@ func TestInstallationsFromNothing(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			namespace, app := "of-"+name, "app-"+name
-			if rights := w.plugin(t, "create", app, "--namespace", namespace, "--filename", file, "--print-missing-rights"); rights != "" {
-				t.Logf("%s", rights)
-				w.Apply(t, rights)
-				t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "krake-agent-"+app) })
-			}
+			w.grantAgent(t, namespace, app, file)
 			begin, started := w.Mark(t), time.Now()
-			t.Log(w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin"))
-			t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin") })
+			w.grantAccount(t, namespace)
 			t.Log(w.plugin(t, "create", app, "--namespace", namespace, "--filename", file))
 			w.reconciled(t, namespace, app)
 			took := time.Since(started)
 			made := work(t, begin, "")
 			checkAccount(t, made, namespace)
-			for _, r := range made {
-				if r.Status.Code >= http.StatusBadRequest {
-					t.Errorf("refused: %s: %d %s", r.URI, r.Status.Code, r.Status.Message)
-				}
+			for _, r := range refused(made) {
+				t.Errorf("refused: %s: %d %s", r.URI, r.Status.Code, r.Status.Message)
 			}
 			t.Logf("%d writes in %s", len(made), took)
 			inventory := w.App(namespace, app).Read(t).Inventory
 			w.App(namespace, app).Annotate(t, "deletion-policy", string(application.Delete)) // also of definitions
 			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", app, "--timeout", kit.Timeout.String())
 			for _, id := range inventory {
-				if text, err := w.try("", "get", id.Kind+"."+version(id.APIVersion), id.Name, "--namespace", id.Namespace, "--ignore-not-found", "--output=name"); err == nil && text != "" {
-					t.Errorf("after the deletion there is %s", text)
+				if w.exists(id) {
+					t.Errorf("after the deletion there is %s", id)
 				}
 			}
 		})
 	}
+}
+
+// grantAgent grants the agent the rights that it lacks for a manifest.
+func (w *world) grantAgent(t *testing.T, namespace, app, file string) {
+	t.Helper()
+	rights := w.plugin(t, "create", app, "--namespace", namespace, "--filename", file, "--print-missing-rights")
+	if rights == "" {
+		return
+	}
+	t.Logf("%s", rights)
+	w.Apply(t, rights)
+	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "krake-agent-"+app, "--ignore-not-found") })
+}
+
+// grantAccount creates the account of a namespace, which may do everything.
+func (w *world) grantAccount(t *testing.T, namespace string) {
+	t.Helper()
+	t.Log(w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin"))
+	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin") })
+}
+
+// exists reports whether an object exists. One whose kind is not served does not.
+func (w *world) exists(id manifest.ID) bool {
+	text, err := w.try("", "get", id.Kind+"."+version(id.APIVersion), id.Name, "--namespace", id.Namespace, "--ignore-not-found", "--output=name")
+	return err == nil && text != ""
+}
+
+// refused selects the requests that were refused.
+func refused(made []kit.Request) []kit.Request {
+	return kit.Select(made, func(r kit.Request) bool { return r.Status.Code >= http.StatusBadRequest })
 }
 
 // version returns a version and its group as kubectl takes them.
