@@ -115,8 +115,7 @@ func Reasons() []Reason {
 		},
 		{
 			Name: NoValues, Conditions: []string{stalled}, Retry: Slowly,
-			Meaning: "the Secret does not exist that has the values of a Secret of the Application",
-			Remedy:  "create it in the Application's namespace on the cluster, or correct annotation " + application.ValuesFromAnnotation,
+			Meaning: "the source of a Secret's values does not exist", Remedy: "create it in the Application's namespace on the cluster, or correct annotation " + application.ValuesFromAnnotation,
 		},
 		{Name: DeletionBlocked, Conditions: []string{stalled}, Meaning: "a finalizer of another program blocks the deletion of an object"},
 		{Name: Error, Meaning: "something else went wrong, and is tried again"},

@@ -43,7 +43,7 @@ func TestInstallationsFromNothing(t *testing.T) {
 			t.Logf("%d writes in %s", len(made), took)
 			inventory := w.App(namespace, app).Read(t).Inventory
 			w.App(namespace, app).Annotate(t, "deletion-policy", string(application.Delete)) // also of definitions
-			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", app, "--timeout", kit.Timeout.String())
+			w.remove(t, namespace, app)
 			for _, id := range inventory {
 				if w.exists(id) {
 					t.Errorf("after the deletion there is %s", id)

@@ -88,11 +88,11 @@ func (u *upgrade) run(t *testing.T) {
 	u.judgeHistory(t, replaced)
 	inventory := u.judgeLeavers(t, before)
 
-	u.Kubectl(t, "--namespace", u.namespace, "delete", "configmap", u.app, "--timeout", kit.Timeout.String())
+	u.remove(t, u.namespace, u.app)
 	u.judgeDeletion(t, inventory, manifest.ID.IsDefinition)
 	u.Apply(t, u.printed(t, "adopt=true", "deletion-policy=delete"))
 	u.settle(t)
-	u.Kubectl(t, "--namespace", u.namespace, "delete", "configmap", u.app, "--timeout", kit.Timeout.String())
+	u.remove(t, u.namespace, u.app)
 	u.judgeDeletion(t, inventory, func(manifest.ID) bool { return false })
 }
 
@@ -264,5 +264,5 @@ func (u *upgrade) purge(t *testing.T) {
 		return
 	}
 	u.App(u.namespace, u.app).Annotate(t, "deletion-policy", string(application.Delete))
-	u.Kubectl(t, "--namespace", u.namespace, "delete", "configmap", u.app, "--timeout", kit.Timeout.String())
+	u.remove(t, u.namespace, u.app)
 }

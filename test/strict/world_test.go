@@ -111,6 +111,20 @@ func (w *world) apply(t *testing.T, namespace, name, manifest string, options ..
 	w.Apply(t, kit.YAML(t, kit.Application(namespace, name, manifest, options...)))
 }
 
+// remove deletes an Application, and waits until it is gone. If it stays, the test fails with its status and with what holds namespaces
+// and definitions.
+func (w *world) remove(t *testing.T, namespace, name string) {
+	t.Helper()
+	text, err := w.try("", "--namespace", namespace, "delete", "configmap", name, "--timeout", kit.Timeout.String())
+	if err == nil {
+		return
+	}
+	conditions := `{range .items[?(@.metadata.deletionTimestamp)]}{.kind} {.metadata.name} {.metadata.finalizers} {.status.conditions}{"\n"}{end}`
+	held, _ := w.try("", "get", "namespaces,customresourcedefinitions", "--output", "jsonpath="+conditions)
+	services, _ := w.try("", "get", "apiservices", "--output", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[*].message}{"\n"}{end}`)
+	t.Fatalf("%v\n%s\n%s\nbeing deleted:\n%s\nAPIServices:\n%s", err, text, kit.YAML(t, w.App(namespace, name).Stored(t)), held, services)
+}
+
 // reconciled waits until an Application is as it should be.
 func (w *world) reconciled(t *testing.T, namespace, name string) {
 	t.Helper()
