@@ -115,6 +115,19 @@ func (w *world) apply(t *testing.T, namespace, name, manifest string, options ..
 // and definitions.
 func (w *world) remove(t *testing.T, namespace, name string) {
 	t.Helper()
+	for _, id := range w.App(namespace, name).Read(t).Inventory {
+		if !id.IsDefinition() {
+			continue
+		}
+		// The API server makes the storage of a kind with its first request. If that is the deletion of the definition, its finalizer
+		// sometimes hangs for minutes after the error "storage is (re)initializing" (crd_finalizer.go of 1.36.3).
+		kit.Eventually(t, func() string {
+			if text, err := w.try("", "get", id.Name, "--all-namespaces", "--output", "name"); err != nil {
+				return text
+			}
+			return ""
+		})
+	}
 	text, err := w.try("", "--namespace", namespace, "delete", "configmap", name, "--timeout", kit.Timeout.String())
 	if err == nil {
 		return
