@@ -127,7 +127,7 @@ func (c *comparison) noteReleased(app *application.Application, e plan.Expected,
 	if e.LastObserved == nil || app.Status.ObservedSpec == app.Spec.Digest() {
 		return
 	}
-	fields, elements := e.Schema.Released(e.Desired, e.LastObserved, e.Learned, live)
+	fields, elements := e.Schema.Valued(e.Desired, e.Learned).Released(e.Desired, e.LastObserved, e.Learned, live)
 	note := func(path schema.Path, value any) {
 		c.note("%s: it left the Application, and would be removed: %s", path, c.Shown(path, value))
 	}

@@ -143,6 +143,24 @@ spec:
 	}
 }
 
+// A field that becomes null in the manifest has left it, as for kubectl apply. What another client has changed stays.
+func TestAFieldBecomesNull(t *testing.T) {
+	const before, after = `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: "1", b: "2"}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: null}`
+	w := running(t, before, "")
+	w.respec(after, "")
+	w.mustPass(t)
+	w.checkTouches(t, "Patch ConfigMap settings remove /data")
+	w.checkQuiet(t)
+	w.checkSilentRestart(t)
+
+	w = running(t, before, "")
+	w.somebody(t, "somebody", "ConfigMap settings", "3", "data", "b")
+	w.respec(after, "")
+	w.mustPass(t)
+	w.checkTouches(t, "Patch ConfigMap settings remove /data/a")
+}
+
 // An object that is removed from the spec is deleted if it proves to be ours. It stays in the
 // inventory until it is gone.
 func TestRemovedFromTheSpec(t *testing.T) {

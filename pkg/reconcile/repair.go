@@ -111,7 +111,8 @@ func (r *repair) released(live map[string]any) (fields, elements schema.Differen
 	if former == nil {
 		return nil, nil
 	}
-	return o.plan.Schema.Released(o.plan.Desired(), former, o.learnedEntry(), live)
+	desired, learned := o.plan.Desired(), o.learnedEntry()
+	return o.plan.Schema.Valued(desired, learned).Released(desired, former, learned, live)
 }
 
 // forgotten returns the removals of learned values that the API server now refuses.

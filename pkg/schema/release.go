@@ -46,6 +46,31 @@ func (s Schema) Released(desired, former, learned, live map[string]any) (fields,
 	return fields, elements
 }
 
+// Valued returns the schema without the fields that it observes as a whole, outside of lists, and that are neither desired nor learned. Their
+// value is unknown. For [Schema.Released], a former value of such a field has left the spec, as for kubectl apply: it was the manifest's,
+// because a learned one is known.
+func (s Schema) Valued(desired, learned map[string]any) Schema {
+	if root, ok := valued(s.root, desired, learned).(object); ok {
+		s.root = root
+	}
+	return s
+}
+
+func valued(n node, desired, learned any) node {
+	parent, ok := n.(object)
+	if !ok {
+		return n
+	}
+	fields := make([]field, 0, len(parent.fields))
+	for _, f := range parent.fields {
+		wanted, known := fieldOf(desired, f.name), fieldOf(learned, f.name)
+		if _, isWhole := f.node.(leaf); !isWhole || wanted != nil || known != nil {
+			fields = append(fields, field{f.name, valued(f.node, wanted, known)})
+		}
+	}
+	return parent.with(fields)
+}
+
 // guarded returns a schema that also observes the fields that the agent must not remove.
 func guarded(s Schema) Schema {
 	for _, path := range append(serverOwned(), []string{"metadata", "namespace"}) {
