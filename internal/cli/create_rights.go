@@ -85,7 +85,7 @@ func (c *creation) missingRights(ctx context.Context, objects []compose.Object) 
 		return rules, err
 	}
 	// Secrets whose values have sources are read by name.
-	byName := slices.DeleteFunc(verbs, func(verb string) bool { return verb == "list" || verb == "watch" })
+	byName := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return verb == "list" || verb == "watch" })
 	secrets, err := asked.missing(ctx, []schema.GroupResource{corev1.Resource("secrets")}, byName)
 	return append(rules, secrets...), err
 }

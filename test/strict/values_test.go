@@ -2,7 +2,6 @@ package strict
 
 import (
 	"encoding/base64"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +47,7 @@ func TestValuesFromASecret(t *testing.T) {
 	w.Apply(t, rights)
 	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "krake-agent-app") })
 	begin := w.Mark(t)
-	w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin")
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin") })
+	w.grantAccount(t, namespace)
 	w.plugin(t, create...)
 	w.reconciled(t, namespace, "app")
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
@@ -62,10 +60,8 @@ func TestValuesFromASecret(t *testing.T) {
 	if made := stored("tls", namespace+"-made"); made != first || first == "" {
 		t.Fatalf("the Secret has a key of %d bytes, its source one of %d", len(made), len(first))
 	}
-	for _, r := range work(t, begin, "") {
-		if r.Status.Code >= http.StatusBadRequest {
-			t.Errorf("refused: %s", r)
-		}
+	for _, r := range refused(work(t, begin, "")) {
+		t.Errorf("refused: %s", r)
 	}
 
 	// The values are read once a minute, and after each change of the Application.
