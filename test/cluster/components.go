@@ -162,9 +162,10 @@ func (b *controlPlane) startController(ctx context.Context, name, path string, a
 }
 
 // command returns the command without the variables that etcd would read as flags: etcd
-// refuses to start if they contradict its flags.
+// refuses to start if they contradict its flags. Its garbage is collected rarely, because tests have more memory than processors.
 func (c component) command(ports []int) *exec.Cmd {
 	command := exec.Command(c.path, c.args(ports)...)
+	command.Env = []string{"GOGC=400", "GOMEMLIMIT=1GiB"}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "ETCD_") {
 			command.Env = append(command.Env, variable)

@@ -309,7 +309,7 @@ func trialsOfWorkloads(t *testing.T, p place) []trial {
 		}})
 		all = append(all, deletions("delete a "+kind, "delete "+kind+"s", sayWorkloads, resource, p.namespace, "shop")...)
 	}
-	return slices.Concat(all, trialsOfPods(t, p), trialsOfKinds())
+	return slices.Concat(all, trialsOfPods(t, p), trialsOfKinds(t, p))
 }
 
 func trialsOfPods(t *testing.T, p place) []trial {
@@ -331,18 +331,27 @@ func trialsOfPods(t *testing.T, p place) []trial {
 	return all
 }
 
-// otherKind is a foreign definition of a kind.
-const otherKind = `
+// otherKind returns a foreign definition of a kind in a group.
+func otherKind(group string) string {
+	return `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: others.example.org}
+metadata: {name: others.` + group + `}
 spec:
-  group: example.org
+  group: ` + group + `
   names: {kind: Other, plural: others}
   scope: Namespaced
   versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
+}
 
-func trialsOfKinds() []trial {
+func trialsOfKinds(t *testing.T, p place) []trial {
+	t.Helper()
+	group := p.namespace + ".example.org" // no other run waits until this definition is gone: the finalizer of the API server may take minutes
+	name := "others." + group
+	kit.Must(t, kit.ErrorOf(server.Dynamic.Resource(kit.Definitions).Create(t.Context(), habitatOf(otherKind(group), ""), metav1.CreateOptions{})))
+	t.Cleanup(func() {
+		kit.Must(t, server.Dynamic.Resource(kit.Definitions).Delete(context.Background(), name, metav1.DeleteOptions{}))
+	})
 	touch := []byte(`{"metadata":{"annotations":{"note":"x"}}}`)
 	change := func(name string) try {
 		return func(ctx context.Context, as clients) error {
@@ -363,14 +372,6 @@ func trialsOfKinds() []trial {
 			return err
 		}
 	}
-	there := func(t *testing.T) func() {
-		t.Helper()
-		kit.Must(t, kit.ErrorOf(server.Dynamic.Resource(kit.Definitions).Create(t.Context(), habitatOf(otherKind, ""), metav1.CreateOptions{})))
-		return func() {
-			kit.Must(t, server.Dynamic.Resource(kit.Definitions).Delete(t.Context(), "others.example.org", metav1.DeleteOptions{}))
-			server.EventuallyGone(t, kit.Definitions, "", "others.example.org")
-		}
-	}
 	const ours = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -384,9 +385,9 @@ spec:
 		{"define Habitats", allowed, creation(ours), nil},
 		{"change their definition", allowed, change("habitats.habitat.sh"), nil},
 		{"delete their definition", sayKinds, deletion("habitats.habitat.sh"), nil},
-		{"define something else", sayKinds, creation(otherKind), nil},
-		{"change another definition", sayKinds, change("others.example.org"), there},
-		{"delete another definition", sayKinds, deletion("others.example.org"), there},
+		{"define something else", sayKinds, creation(otherKind(group)), nil},
+		{"change another definition", sayKinds, change(name), nil},
+		{"delete another definition", sayKinds, deletion(name), nil},
 	}
 }
 
