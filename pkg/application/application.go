@@ -62,15 +62,12 @@ func (a *Application) IsObserved() bool {
 	return a.Status.ClusterName() == a.Cluster && a.Status.ObservedSpec == a.Spec.Digest()
 }
 
-// IsReady reports whether the agent of the target cluster reports all objects of the present spec as existing and healthy.
+// IsReady reports whether the agent of the target cluster reports all objects of the present spec as existing and healthy. A former
+// cluster then deletes its own; IsReady only decides when, because the user who moved the Application has authorized the deletion.
 func (a *Application) IsReady() bool {
 	return a.IsObserved() && meta.IsStatusConditionTrue(a.Status.Conditions, ReadyCondition)
 }
 
-// HandedOver reports whether a former cluster may delete its own objects, because those on the target cluster are ready. HandedOver
-// only decides when. The user who moved the Application has authorized the deletion.
-func (a *Application) HandedOver() bool { return a.IsReady() }
-
 // IsAwaited reports whether the agent of the target cluster is ready for the Application and waits
-// for its shutdown elsewhere. Like HandedOver, it only decides when.
+// for its shutdown elsewhere. Like IsReady, it only decides when.
 func (a *Application) IsAwaited() bool { return a.Status.Awaiting == a.Cluster }

@@ -62,7 +62,7 @@ func TestRecordOfAFormerCluster(t *testing.T) {
 	}
 }
 
-func TestHandedOver(t *testing.T) {
+func TestIsReady(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(cm *corev1.ConfigMap)
@@ -86,7 +86,7 @@ func TestHandedOver(t *testing.T) {
 			c.change(cm)
 			app, err := application.ReadFor(cm, "local")
 			check.Must(t, err)
-			check.Equal(t, "handed over", c.want, app.HandedOver())
+			check.Equal(t, "ready", c.want, app.IsReady())
 		})
 	}
 }

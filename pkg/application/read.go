@@ -196,9 +196,9 @@ func SameFor(a, b *corev1.ConfigMap, cluster string) bool {
 func sameShutdown(a, b ShutdownRecord) bool { return a.State == b.State && a.Message == b.Message }
 
 // timeToLeave returns the conditions that the agent of a former cluster waits for.
-func timeToLeave(cm *corev1.ConfigMap, cluster string) (due struct{ handedOver, awaited bool }) {
+func timeToLeave(cm *corev1.ConfigMap, cluster string) (due struct{ ready, awaited bool }) {
 	if app, err := ReadFor(cm, cluster); err == nil {
-		due.handedOver, due.awaited = app.HandedOver(), app.IsAwaited()
+		due.ready, due.awaited = app.IsReady(), app.IsAwaited()
 	}
 	return due
 }

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/plan"
@@ -67,7 +66,7 @@ func (f filler) values(ctx context.Context, o *object) (map[string]any, error) {
 		if err := f.clusters.MayRead(ctx, f.account, ref); err != nil {
 			return nil, err
 		}
-		source, err := f.target.Patch(ctx, ref, nil, apply.Repair(readOnly))
+		source, err := f.target.Patch(ctx, ref, nil, readOnly)
 		if apierrors.IsNotFound(err) {
 			return nil, noValuesError{ref}
 		}

@@ -65,7 +65,7 @@ func (d departure) leave(ctx context.Context) (ctrl.Result, error) {
 	case app.Deleted:
 	case app.Wishes.Mode != application.Enforce:
 		return ctrl.Result{}, nil
-	case !app.HandedOver() && !isToShutDown(app):
+	case !app.IsReady() && !isToShutDown(app):
 		return ctrl.Result{}, nil
 	}
 	if app.Deleted {
@@ -95,5 +95,5 @@ func (d departure) waits() bool {
 // isMovedHere reports whether the Application was moved to this same target under another name.
 func (d departure) isMovedHere() bool {
 	app := d.app
-	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.HandedOver() && d.residence.isHere(app.Status.Target)
+	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.IsReady() && d.residence.isHere(app.Status.Target)
 }

@@ -331,7 +331,7 @@ func (j *restless) secure(before, after *corev1.ConfigMap) {
 	if err != nil {
 		j.t.Error(err)
 	}
-	if said && !app.Deleted && app.HandedOver() && !app.Spec.Hooks.Shutdown {
+	if said && !app.Deleted && app.IsReady() && !app.Spec.Hooks.Shutdown {
 		for _, name := range wantedBy(j.t, after) {
 			j.safe[name] = true
 		}
@@ -763,7 +763,7 @@ func (j *restless) judgeStatus(home string) {
 		j.complain("it is on %s, and held by %v", home, holders)
 	}
 	app, err := application.Read(j.stored())
-	if err != nil || !app.HandedOver() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
+	if err != nil || !app.IsReady() || meta.FindStatusCondition(app.Status.Conditions, application.MigratingCondition) != nil {
 		j.complain("on %s it is not at rest: %+v, %v", home, app.Status, err)
 	}
 }
