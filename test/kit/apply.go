@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -25,12 +23,8 @@ import (
 // Locate returns the resource of a manifest, and a client for it. It sets the namespace of the manifest if its kind has
 // one and the manifest names none, and removes it if its kind has none.
 func (p *Plane) Locate(object *unstructured.Unstructured, namespace string) (resource string, client dynamic.ResourceInterface, err error) {
-	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(p.RESTConfig()))
-	if err != nil {
-		return "", nil, err
-	}
 	kind := object.GroupVersionKind()
-	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := p.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return "", nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -49,6 +51,8 @@ type Plane struct {
 	kubernetes.Interface
 
 	Dynamic dynamic.Interface
+
+	kinds meta.RESTMapper
 }
 
 // NewPlane makes the clients of a cluster.
@@ -60,7 +64,15 @@ func NewPlane(c *cluster.Cluster) (*Plane, error) {
 		return nil, err
 	}
 	untyped, err := dynamic.NewForConfig(config)
-	return &Plane{Cluster: c, Interface: typed, Dynamic: untyped}, err
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := apiutil.NewDynamicRESTMapper(config, client)
+	return &Plane{Cluster: c, Interface: typed, Dynamic: untyped, kinds: kinds}, err
 }
 
 // StartPlane starts a control plane on this machine, as [cluster.Start] does.
