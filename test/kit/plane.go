@@ -17,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -64,14 +65,7 @@ func NewPlane(c *cluster.Cluster) (*Plane, error) {
 		return nil, err
 	}
 	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := apiutil.NewDynamicRESTMapper(config, client)
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery()))
 	return &Plane{Cluster: c, Interface: typed, Dynamic: untyped, kinds: kinds}, err
 }
 

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 				fmt.Fprintln(os.Stderr, "ui: THERE IS NO BROWSER: no test in a browser is run: install chromium, or name one by KRAKE_BROWSER")
 			}
 			plugin = filepath.Join(folder, "kubectl-krake")
-			build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", plugin, "./cmd/kubectl-krake")
+			build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", plugin, "./cmd/kubectl-krake")
 			build.Dir = "../.." // the plugin is of the other module
 			if out, err := build.CombinedOutput(); err != nil {
 				return fmt.Errorf("build the plugin: %w: %s", err, out)
