@@ -135,6 +135,18 @@ func TestFightIsTold(t *testing.T) {
 	}
 }
 
+// While a fight pauses the repairs of an object, the conditions report it.
+func TestContendedConditions(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = time.Second
+	w.fight(t, 19*time.Second, func() { w.flip(t, "rival") })
+	w.checkReady(t, application.StateRunning, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ReconciledCondition, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: data.a")
+	w.checkCondition(t, application.ContendedCondition, "CompetingWriter", contendedText)
+	w.checkReason(t, application.StalledCondition, "Progressing")
+}
+
 // A fight over one object does not affect others: they are repaired at once, and each fight is
 // reported once.
 func TestFightsAreApart(t *testing.T) {
@@ -178,9 +190,7 @@ func TestFightOverAnObject(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
 	w.fight(t, 19*time.Second, func() { w.vanish("ConfigMap config") })
-	w.checkReconciled(t, application.StateRunning, "Contended", "v1 ConfigMap demo/config")
 	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config")
-	w.checkReason(t, application.StalledCondition, "Progressing")
 	w.checkCondition(t, application.ContendedCondition, "CompetingWriter",
 		"v1 ConfigMap demo/config: another client deletes the object again and again: leave it out of the manifest to stop creating it")
 	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond)
