@@ -17,7 +17,8 @@ import (
 func TestARolloutIsThreeWrites(t *testing.T) {
 	for _, replaced := range []int{20, 10} {
 		t.Run(fmt.Sprint(replaced, " of 20"), func(t *testing.T) {
-			const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 20, template: {spec: {containers: [{name: main, image: "main:%d"}]}}}}`
+			const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web},
+  spec: {replicas: 20, template: {spec: {containers: [{name: main, image: "main:%d"}]}}}}`
 			w := running(t, fmt.Sprintf(web, 1), "")
 			w.answer = func(live map[string]any) {
 				writes(int64(2), "metadata", "generation")(live)
@@ -32,7 +33,8 @@ func TestARolloutIsThreeWrites(t *testing.T) {
 			for i := range replaced {
 				w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
 					live.Object["status"] = map[string]any{
-						"observedGeneration": int64(2), "replicas": int64(20), "updatedReplicas": int64(i + 1), "readyReplicas": int64(20), "availableReplicas": int64(20),
+						"observedGeneration": int64(2), "replicas": int64(20), "updatedReplicas": int64(i + 1),
+						"readyReplicas": int64(20), "availableReplicas": int64(20),
 						"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
 					}
 				})
