@@ -27,11 +27,6 @@ func TestEvents(t *testing.T) {
 		{"without our label the object is lost to the informer, and only a read can tell",
 			changeTo(`{"metadata": {"labels": {"` + label + `": null}}}`), []Owner{web}},
 		{"the object was deleted", func(t *testing.T, f *fixture) { f.delete(t, "web") }, []Owner{web}},
-		{"an object of that name, but of another namespace, is another one", func(t *testing.T, _ *fixture) {
-			elsewhere := newFixture(t)
-			elsewhere.create(t, "web")
-			elsewhere.change(t, "web", `{"data": {"a": "2"}}`)
-		}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,16 +117,6 @@ func TestEventsWhileActing(t *testing.T) {
 			f.expect(t) // no late notification
 		})
 	}
-}
-
-// The owner is faster than the watch: the event of its own write arrives after Start.
-func TestEchoAfterStart(t *testing.T) {
-	f, live := started(t)
-	f.observe(t, web, f.target("web"))
-	written := next(live)
-	f.Start(web, []Target{f.target("web")}, []map[string]any{written})
-	f.event(written)
-	f.expect(t)
 }
 
 // next returns a later version of the object, as an API server would number it.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -315,13 +314,6 @@ func uidOf(live map[string]any) types.UID {
 
 func versionOf(live map[string]any) string {
 	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
-}
-
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
-	var fields map[string]any
-	kit.Must(t, utiljson.Unmarshal([]byte(text), &fields))
-	return fields
 }
 
 func parse(t *testing.T, text string) any {

@@ -83,37 +83,31 @@ func TestAJobThatItsTTLDeletesIsDone(t *testing.T) {
 	check.Equal(t, "the record", (*application.Ended)(nil), w.app(t).Status.Objects[0].Ended)
 }
 
-// The agent may see only that the Job is gone: its last version had finished.
+// The agent may see only that a Job is gone: its last version had finished. It is not run again, nor is one that has failed.
 func TestAJobMayFinishAndVanishAtOnce(t *testing.T) {
-	w := running(t, jobWithTTL, "")
-	w.finish(t, "Complete")
-	w.remove("Job load")
-	w.forget()
-	w.settle(t)
-	if w.creates("Job load") {
-		t.Error("the Job runs again")
+	for condition, c := range map[string]struct {
+		state           application.State
+		reason, message string
+	}{
+		"Complete": {application.StateCompleted, "Ready", ready},
+		"Failed": {application.StateFailed, "Unhealthy",
+			"batch/v1 Job demo/load: Failed: it has failed, and its TTL deletes it: change its manifest to run it again"},
+	} {
+		t.Run(condition, func(t *testing.T) {
+			w := running(t, jobWithTTL, "")
+			w.finish(t, condition)
+			w.remove("Job load")
+			for range 2 {
+				w.forget()
+				if w.settle(t); w.creates("Job load") {
+					t.Error("the Job runs again")
+				}
+				w.checkReady(t, c.state, c.reason, c.message)
+				w.restart()
+				clear(w.gone)
+			}
+		})
 	}
-	w.checkState(t, application.StateCompleted)
-	w.restart()
-	clear(w.gone)
-	w.forget()
-	if w.settle(t); w.creates("Job load") {
-		t.Error("the Job runs again after a restart")
-	}
-}
-
-// A Job that has failed is not run again either, and the Application says so.
-func TestAFailedJobThatItsTTLDeletesStaysFailed(t *testing.T) {
-	w := running(t, jobWithTTL, "")
-	w.finish(t, "Failed")
-	w.settle(t)
-	w.remove("Job load")
-	w.forget()
-	w.settle(t)
-	if w.creates("Job load") {
-		t.Error("the Job runs again")
-	}
-	w.checkReady(t, application.StateFailed, "Unhealthy", "batch/v1 Job demo/load: Failed: it has failed, and its TTL deletes it: change its manifest to run it again")
 }
 
 // What has not finished, or has no TTL, is drift when another client deletes it.

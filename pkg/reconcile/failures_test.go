@@ -33,39 +33,6 @@ func invalid() error {
 	})
 }
 
-// An object that fails does not delay the others, and what was done is recorded. After the
-// failure, the remaining work is done.
-func TestOneFails(t *testing.T) {
-	w := newWorld(t, twoObjects, "")
-	w.failures["Create ConfigMap config"] = noRight("config")
-	if _, err := w.reconcile(t); !apierrors.IsForbidden(err) {
-		t.Errorf("error is %v, so that it is not tried again", err)
-	}
-	w.checkCalls(t,
-		"Observe",
-		"Write inventory.local status krake.dev/state finalizers",
-		"Create ConfigMap config",
-		"Create Deployment web",
-		"Write inventory.local status status.last_observed_manifest krake.dev/state",
-		"Start",
-	)
-	w.checkReconciled(t, application.StateFailed, "Forbidden", "v1 ConfigMap demo/config: Forbidden: configmaps config"+unlessBound)
-	observed := []string{}
-	for _, projection := range w.app(t).LastObserved.Objects() {
-		observed = append(observed, (&unstructured.Unstructured{Object: projection}).GetName())
-	}
-	check.Equal(t, "last observed", []string{"web"}, observed)
-
-	w.forget()
-	w.mustFail(t)
-	w.checkCalls(t, "Observe", "Create ConfigMap config", "Start") // the same failure is not written twice
-
-	clear(w.failures)
-	w.mustReconcile(t)
-	w.checkReady(t, application.StateRunning, "Ready", ready)
-	w.checkQuiet(t)
-}
-
 // The advice that follows each error.
 const (
 	unlessBound     = ": grant the permission to the agent or to the Application's service account"
@@ -75,32 +42,6 @@ const (
 
 // notShown is in place of a text that may repeat values.
 const notShown = "the API server's text may repeat values: kubectl apply --dry-run=server shows it"
-
-// If a cluster does not answer, nothing about the Application is known: no status is written
-// for a while, and the request is repeated. A refusal by the cluster is reported.
-func TestAClusterThatDoesNotAnswer(t *testing.T) {
-	cases := []struct {
-		name  string
-		err   error
-		calls []string
-		fails bool
-	}{
-		{"no connection", fmt.Errorf("list: %w", errSilent), []string{"Observe"}, true},
-		{"not now", apierrors.NewServiceUnavailable("starting"), []string{"Observe"}, true},
-		{"too busy", apierrors.NewTooManyRequests("later", 1), []string{"Observe"}, true},
-		{"no", apierrors.NewForbidden(resource, "", errors.New("no")), []string{"Observe", "Write status krake.dev/state", "Start"}, true},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := running(t, oneObject, "")
-			w.failures["Observe"] = c.err
-			if result, err := w.reconcile(t); (err != nil) != c.fails || result != (ctrl.Result{}) {
-				t.Errorf("result %+v, error %v", result, err)
-			}
-			w.checkCalls(t, c.calls...)
-		})
-	}
-}
 
 // A spec that cannot be carried out is not tried again automatically: only another spec helps.
 // No object is touched, and the condition is written once.
@@ -112,11 +53,6 @@ func TestRefused(t *testing.T) {
 			"refused: data.spec.manifest[0].kind: Forbidden: Namespace is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it"},
 		{"a namespace of others, though admission would not let it pass", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`,
 			`refused: data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`},
-		{"one object by two versions of its API would never be as both say", `
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}
----
-{apiVersion: apps/v1beta2, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}
-`, "refused: data.spec.manifest[1]: Invalid value: The resource is defined twice: apps/v1beta2 Deployment web is apps/v1 Deployment web, which the manifest has too: leave one out"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -333,8 +269,6 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	}
 }
 
-func errNo(name string) error { return noRight(name) }
-
 // noRight is the answer of an API server whose authorization refuses a request.
 func noRight(name string) error {
 	return apierrors.NewForbidden(resource, name, fmt.Errorf("User %q cannot patch resource %q: %s", "agent", resource.Resource, secret))
@@ -367,9 +301,9 @@ func TestOneObjectApart(t *testing.T) {
 		fails   bool
 	}{
 		{"a kind that is not served may come, of which an event tells", "Opera", func(*world) {}, "KindNotFound", "KindNotFound", slowly, false},
-		{"a kind that must not be watched", "ConfigMap", func(w *world) { w.unknown["ConfigMap config"] = fmt.Errorf("watch it: %w", errNo("config")) },
+		{"a kind that must not be watched", "ConfigMap", func(w *world) { w.unknown["ConfigMap config"] = fmt.Errorf("watch it: %w", noRight("config")) },
 			"Forbidden", "Forbidden", never, true},
-		{"one that must not be created", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = errNo("config") },
+		{"one that must not be created", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = noRight("config") },
 			"Forbidden", "Forbidden", never, true},
 		{"one whose values are not taken", "ConfigMap", func(w *world) { w.failures["Create ConfigMap config"] = invalid() },
 			"Invalid", "Invalid", ctrl.Result{RequeueAfter: 5 * time.Second}, false},
@@ -389,6 +323,10 @@ func TestOneObjectApart(t *testing.T) {
 			}
 			if w.objects["Service web"] == nil {
 				t.Fatal("the other object was not created")
+			}
+			observed := w.app(t).LastObserved.Objects()
+			if len(observed) != 1 || observed[0]["kind"] != "Service" {
+				t.Errorf("last observed: %v", observed)
 			}
 			w.somebody(t, "somebody", "Service web", "NodePort", "spec", "type")
 			if _, err := w.pass(t); (err != nil) != c.fails {
@@ -421,44 +359,42 @@ func TestDefinitionOfTheSameApplication(t *testing.T) {
 	t.Run("waits", func(t *testing.T) {
 		w := newWorld(t, fmt.Sprintf(withDefinition, "v1"), "")
 		w.Scope = mutate.ClusterScope
-		served := w.Kinds
-		w.Kinds = without{served, "Song"}
+		w.hide("Song")
 		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
 		w.checkReady(t, application.StateCreating, "DefinitionNotEstablished", waits)
 		w.checkReason(t, application.StalledCondition, "Progressing")
-		w.Kinds = served
+		clear(w.failures)
 		w.checkPass(t, "Create Song first")
 		w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	})
-	t.Run("another version", func(t *testing.T) {
-		w := newWorld(t, fmt.Sprintf(withDefinition, "v2"), "")
-		w.Scope = mutate.ClusterScope
-		w.Kinds = without{w.Kinds, "Song"}
-		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
-		w.checkReason(t, application.ReconciledCondition, "KindNotFound")
-		w.checkState(t, application.StateFailed)
-	})
-	t.Run("a definition that is refused", func(t *testing.T) {
-		w := newWorld(t, fmt.Sprintf(withDefinition, "v1"), "")
-		w.Scope = mutate.ClusterScope
-		w.Kinds = without{w.Kinds, "Song"}
-		w.failures["Create CustomResourceDefinition songs.example.com"] = invalid()
-		w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
-		w.checkReason(t, application.ReconciledCondition, "Invalid")
-		w.checkState(t, application.StateFailed)
-	})
+	for name, c := range map[string]struct {
+		version, reason string
+		refusal         error
+	}{
+		"another version":              {"v2", "KindNotFound", nil},
+		"a definition that is refused": {"v1", "Invalid", invalid()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(withDefinition, c.version), "")
+			w.Scope = mutate.ClusterScope
+			w.hide("Song")
+			w.failures["Create CustomResourceDefinition songs.example.com"] = c.refusal
+			w.checkPass(t, "Create CustomResourceDefinition songs.example.com")
+			w.checkReason(t, application.ReconciledCondition, c.reason)
+			w.checkState(t, application.StateFailed)
+		})
+	}
 }
 
 // Objects of a kind that is not served are not taken for removed from the spec. They are still
 // in the inventory when the kind is served again.
 func TestHeldOfAnUnservedKind(t *testing.T) {
 	w := running(t, twoObjects, "")
-	served := w.Kinds
-	w.Kinds = without{served, "Deployment"}
+	w.hide("Deployment")
 	w.checkPass(t)
 	w.checkHeld(t, true, "Deployment web", "ConfigMap config")
 	w.checkReason(t, application.ReconciledCondition, "KindNotFound")
-	w.Kinds = served
+	clear(w.failures)
 	w.mustReconcile(t)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkSilentRestart(t)

@@ -214,51 +214,13 @@ func TestAFieldThatDependsOnAnother(t *testing.T) {
 	w.checkQuiet(t)
 }
 
-const (
-	openService = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}"
-	openSchema  = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {sessionAffinity: null, ports: [{port: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}"
-)
-
-// serving returns a world whose API server fills in the field that the schema leaves open.
-func serving(t *testing.T) *world {
-	t.Helper()
-	w := newWorld(t, openService, openSchema)
-	w.answer = func(live map[string]any) {
-		spec, _ := live["spec"].(map[string]any)
-		if spec["sessionAffinity"] == nil {
-			spec["sessionAffinity"] = "None"
-		}
-	}
-	w.mustReconcile(t)
-	w.forget()
-	return w
-}
-
 // Another replica, for example, may have learned another value.
 func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
-	w := serving(t)
-	w.mustReconcile(t)
+	w := learning(t)
 	app := w.app(t)
-	app.Learned[0]["spec"].(map[string]any)["sessionAffinity"] = "ClientIP"
+	app.Learned[0]["spec"].(map[string]any)["size"] = "6"
 	check.Must(t, app.Record(w.cm))
 	w.cm.ResourceVersion = w.next()
 	w.mustRest(t)
-	w.checkTouches(t, "Patch Service web replace /spec/sessionAffinity")
-}
-
-// A change of the spec is carried out at once, and so is its reversal.
-func TestPlanFollowsTheSpec(t *testing.T) {
-	w := running(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: one}}", "")
-	for _, value := range []string{"two", "one"} {
-		w.forget()
-		w.respec("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: "+value+"}}", "")
-		w.mustReconcile(t)
-		w.checkTouches(t, "Patch ConfigMap a replace /data/key")
-	}
-	w.forget()
-	w.respec(w.cm.Data[application.ManifestKey], "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}")
-	w.mustReconcile(t)
-	w.somebody(t, "somebody", "ConfigMap a", "three", "data", "key")
-	w.mustRest(t)
-	w.checkTouches(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/size")
 }

@@ -38,17 +38,6 @@ func TestReleased(t *testing.T) {
 			w.fails(t)
 			w.restart()
 		}, []string{release}},
-		{"after a hold", func(t *testing.T, w *world) {
-			w.annotate(application.HoldUntilAnnotation, noon.Add(time.Minute))
-			w.checkPass(t)
-			w.restart()
-			w.now = noon.Add(time.Minute)
-		}, []string{release}},
-		{"after it was observed for a while", func(t *testing.T, w *world) {
-			w.annotate(application.ModeAnnotation, application.Observe)
-			w.checkPass(t)
-			delete(w.cm.Annotations, application.ModeAnnotation)
-		}, []string{release}},
 		{"not if the user wants it again meanwhile", func(t *testing.T, w *world) {
 			w.fails(t)
 			w.respec(privileged, "")
@@ -129,12 +118,6 @@ func TestReleasedLater(t *testing.T) {
 			w.annotate(application.ModeAnnotation, application.Suspend)
 			w.mustPass(t)
 			delete(w.cm.Annotations, application.ModeAnnotation)
-		}},
-		{"after a pass that failed, by another agent", func(t *testing.T, w *world) {
-			w.unread()
-			w.fails(t)
-			w.stale = map[string]bool{}
-			w.restart()
 		}},
 	}
 	for _, c := range cases {

@@ -29,7 +29,7 @@ func TestClusterScope(t *testing.T) {
 	for name, live := range w.objects {
 		got[name] = (&unstructured.Unstructured{Object: live}).GetNamespace()
 	}
-	if diff := cmp.Diff(map[string]string{"ConfigMap config": "other", "Namespace other": "", "Service web": "demo"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"ConfigMap other/config": "other", "Namespace other": "", "Service web": "demo"}, got); diff != "" {
 		t.Errorf("namespaces of the objects (-want +got):\n%s", diff)
 	}
 	held := []manifest.ID{

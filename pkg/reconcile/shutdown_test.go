@@ -18,7 +18,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -104,33 +103,56 @@ func (w *world) checkKept(t *testing.T, kept bool) {
 	}
 }
 
-// story is one course of the shutdown of a deleted Application.
-type story struct {
-	name  string
-	story func(t *testing.T, w *world, c *caller)
-	// state is the final state, or empty if the Application is gone. calls are the calls that
-	// were made.
-	state application.State
-	calls int
-}
-
-// All courses of the shutdown of a deleted Application, and their ends.
+// All courses of the shutdown of a deleted Application, and their ends. The time of an attempt ends 32 s after the pass before.
 func TestShutdown(t *testing.T) {
-	for _, story := range stories() {
-		t.Run(story.name, func(t *testing.T) {
-			w, c := stopping(t)
+	const waiting, degraded, gone = application.StateWaiting, application.StateDegraded, application.State("")
+	for _, c := range []struct {
+		name, steps string
+		state       application.State
+		calls       int
+	}{
+		{"it is asked, and has time", "1s", waiting, 1},
+		{"it confirms", "1s confirm 1s", gone, 1},
+		{"it confirms before it was asked, which is without effect", "confirm 1s", waiting, 1},
+		{"it does not confirm, and is kept", "1s 32s 1h", degraded, 1},
+		{"it confirms when the agent has given up", "1s 32s confirm 1s", gone, 1},
+		{"it does not confirm, and is deleted all the same", "shutdown-failure-strategy=delete 1s 32s", gone, 1},
+		{"the agent's strategy counts for who says none", "agent-deletes 1s 32s", gone, 1},
+		{"it is asked twice more", "shutdown-retry-count=2 32s 32s 32s", waiting, 3},
+		{"and not once again", "shutdown-retry-count=2 32s 32s 32s 32s 32s", degraded, 3},
+		{"it has the time that it says", "shutdown-grace-time=2m 1s 32s", waiting, 1},
+		{"a user has it asked once more", "1s 32s shutdown-retry=please 1s 1s", waiting, 2},
+		{"it asks to be asked once more", "1s 32s retry 1s", waiting, 2},
+		{"the hook is taken off while it has time", "1s hooks= 1s", gone, 1},
+		{"its objects are let go of, and run on", "deletion-policy=orphan 1s", gone, 0},
+		{"there is nothing to shut down", "vanish 1s", gone, 0},
+		{"the workload is another one's by now", "disown 1s", gone, 0},
+		{"what there was to shut down goes meanwhile", "1s vanish 1s", gone, 1},
+		{"it is given up by force", "1s 32s give-up 1s", gone, 1},
+		{"it is suspended: it is deleted all the same, and asked", "mode=suspend 1s", waiting, 1},
+		{"the Service is not heard at first", "refuse" + strings.Repeat(" 1s", 10) + " answer 8s 8s", waiting, 5},
+		{"the Service is never heard", "refuse" + strings.Repeat(" 1s", 40), degraded, 5},
+		{"the agent was away for as long as it had", "crash 32s", waiting, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, called := stopping(t)
 			before := len(w.objects)
 			deleted(w)
-			story.story(t, w, c)
-			if len(c.calls) != story.calls || slices.ContainsFunc(c.calls, func(call string) bool { return call != "demo/shutdown:8080" }) {
-				t.Errorf("called: %q, want %d times", c.calls, story.calls)
+			for step := range strings.FieldsSeq(c.steps) {
+				w.play(t, called, step)
 			}
-			w.checkKept(t, story.state != "")
-			if story.state == "" {
+			if len(called.calls) != c.calls || slices.ContainsFunc(called.calls, func(call string) bool { return call != "demo/shutdown:8080" }) {
+				t.Errorf("called: %q, want %d times", called.calls, c.calls)
+			}
+			w.checkKept(t, c.state != gone)
+			if c.state == gone {
 				return
 			}
-			if state := w.app(t).Status.State; state != story.state || len(w.objects) != before {
-				t.Errorf("state %s, want %s; %d objects of %d", state, story.state, len(w.objects), before)
+			if state := w.app(t).Status.State; state != c.state || len(w.objects) != before {
+				t.Errorf("state %s, want %s; %d objects of %d", state, c.state, len(w.objects), before)
+			}
+			if attempt := w.record(t).Attempt; attempt > c.calls {
+				t.Errorf("attempt %d, though it was called %d times", attempt, c.calls)
 			}
 			w.checkSilent(t, 3)
 			w.checkNoCanary(t)
@@ -138,117 +160,39 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-func stories() []story {
-	late := grace + 2*time.Second
-	return []story{
-		{"it is asked, and has time", func(t *testing.T, w *world, _ *caller) { w.after(t, time.Second) }, application.StateWaiting, 1},
-		{"it confirms", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.confirm(t)
-			w.after(t, time.Second)
-		}, "", 1},
-		{"it confirms before it was asked, which is without effect", func(t *testing.T, w *world, _ *caller) {
-			w.confirm(t)
-			w.after(t, time.Second)
-		}, application.StateWaiting, 1},
-		{"it does not confirm, and is kept", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late, time.Hour)
-		}, application.StateDegraded, 1},
-		{"it confirms when the agent has given up", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late)
-			w.confirm(t)
-			w.after(t, time.Second)
-		}, "", 1},
-		{"it does not confirm, and is deleted all the same", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ShutdownStrategyAnnotation, "delete")
-			w.after(t, time.Second, late)
-		}, "", 1},
-		{"the agent's strategy counts for who says none", func(t *testing.T, w *world, _ *caller) {
-			w.ShutdownDefaults.Strategy = application.DeleteAnyway
-			w.after(t, time.Second, late)
-		}, "", 1},
-		{"it is asked twice more", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ShutdownRetryCountAnnotation, "2")
-			for range 3 {
-				w.after(t, late)
-			}
-		}, application.StateWaiting, 3},
-		{"and not once again", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ShutdownRetryCountAnnotation, "2")
-			for range 5 {
-				w.after(t, late)
-			}
-		}, application.StateDegraded, 3},
-		{"it has the time that it says", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ShutdownGraceTimeAnnotation, "2m")
-			w.after(t, time.Second, late)
-		}, application.StateWaiting, 1},
-		{"a user has it asked once more", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late)
-			w.annotate(application.ShutdownRetryAnnotation, "please")
-			w.after(t, time.Second, time.Second)
-		}, application.StateWaiting, 2},
-		{"it asks to be asked once more", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late)
-			if state, err := w.RetryShutdown(t.Context(), w.here(t)); state != application.StateWaiting || err != nil {
-				t.Errorf("state %s, error %v", state, err)
-			}
-			w.after(t, time.Second)
-		}, application.StateWaiting, 2},
-		{"the hook is taken off while it has time", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			w.annotate(application.HooksAnnotation, "")
-			w.after(t, time.Second)
-		}, "", 1},
-		{"its objects are let go of, and run on", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.DeletionPolicyAnnotation, "orphan")
-			w.after(t, time.Second)
-		}, "", 0},
-		{"there is nothing to shut down", func(t *testing.T, w *world, _ *caller) {
-			delete(w.objects, "Deployment web")
-			w.after(t, time.Second)
-		}, "", 0},
-		{"the workload is another one's by now", func(t *testing.T, w *world, _ *caller) {
-			disown(t, w, "Deployment web")
-			w.after(t, time.Second)
-		}, "", 0},
-		{"what there was to shut down goes meanwhile", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second)
-			delete(w.objects, "Deployment web")
-			w.after(t, time.Second)
-		}, "", 1},
-		{"it is given up by force", func(t *testing.T, w *world, _ *caller) {
-			w.after(t, time.Second, late)
-			application.GiveUp(w.cm, application.LocalCluster)
-			w.after(t, time.Second)
-		}, "", 1},
-		{"it is suspended: it is deleted all the same, and asked", func(t *testing.T, w *world, _ *caller) {
-			w.annotate(application.ModeAnnotation, "suspend")
-			w.after(t, time.Second)
-		}, application.StateWaiting, 1},
-		{"the Service is not heard at first", func(t *testing.T, w *world, c *caller) {
-			c.answer = refused()
-			for range 10 {
-				w.after(t, time.Second)
-			}
-			c.answer = nil
-			w.after(t, 8*time.Second, 8*time.Second)
-		}, application.StateWaiting, 5},
-		{"the Service is never heard", func(t *testing.T, w *world, c *caller) {
-			c.answer = refused()
-			for range 40 {
-				w.after(t, time.Second)
-			}
-		}, application.StateDegraded, 5},
-		{"the agent was away for as long as it had", func(t *testing.T, w *world, _ *caller) {
-			w.Shutdowns = dying{}
-			w.passUntilCrash(t)
-			w.Shutdowns = &caller{}
-			w.after(t, late)
-			if calls := len(w.Shutdowns.(*caller).calls); calls != 1 || w.record(t).Attempt != 1 {
-				t.Errorf("called %d times, attempt %d", calls, w.record(t).Attempt)
-			}
-		}, application.StateWaiting, 0},
+// play makes one step of a shutdown. A duration is a pass that long after the one before, and NAME=VALUE is an annotation that
+// the user sets.
+func (w *world) play(t *testing.T, c *caller, step string) {
+	t.Helper()
+	if name, value, ok := strings.Cut(step, "="); ok {
+		w.annotate(application.Prefix+name, value)
+		return
+	}
+	switch step {
+	case "confirm":
+		w.confirm(t)
+	case "retry":
+		if state, err := w.RetryShutdown(t.Context(), w.here(t)); state != application.StateWaiting || err != nil {
+			t.Errorf("state %s, error %v", state, err)
+		}
+	case "agent-deletes":
+		w.ShutdownDefaults.Strategy = application.DeleteAnyway
+	case "vanish":
+		delete(w.objects, "Deployment web")
+	case "disown":
+		disown(t, w, "Deployment web")
+	case "give-up":
+		application.GiveUp(w.cm, application.LocalCluster)
+	case "refuse":
+		c.answer = refused()
+	case "answer":
+		c.answer = nil
+	case "crash":
+		w.Shutdowns = dying{}
+		w.passUntilCrash(t)
+		w.Shutdowns = c
+	default:
+		w.after(t, sure(time.ParseDuration(step)))
 	}
 }
 
@@ -376,12 +320,11 @@ func TestWhoCannotBeAsked(t *testing.T) {
 func TestShutdownOfASilentTarget(t *testing.T) {
 	w, c := stopping(t)
 	deleted(w)
-	known := w.Kinds
-	w.Kinds = silent{known}
+	w.failures["Locate"] = errSilent
 	w.forget()
 	w.mustFail(t)
 	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
-	w.Kinds = known
+	clear(w.failures)
 	w.after(t, time.Second)
 	if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
 		t.Error(err)
@@ -391,14 +334,6 @@ func TestShutdownOfASilentTarget(t *testing.T) {
 	if state := w.app(t).Status.State; state != application.StateWaiting || len(c.calls) != 1 {
 		t.Errorf("state %s, called: %q", state, c.calls)
 	}
-}
-
-// silent resolves no kinds, as with a target that does not answer.
-type silent struct{ reconcile.Kinds }
-
-// Locate implements reconcile.Kinds.
-func (silent) Locate(types.NamespacedName, manifest.ID) (mutate.Object, error) {
-	return mutate.Object{}, errSilent
 }
 
 // An Application whose work is complete is deleted at once, even with a shutdown hook.
@@ -547,8 +482,9 @@ func TestShutdownThatNobodyAwaits(t *testing.T) {
 		},
 		"a silent target": func(t *testing.T, w *world) {
 			w.visit("edge", map[string]map[string]any{})
-			w.Kinds = silent{w.Kinds}
+			w.failures["Locate"] = errSilent
 			w.mustFail(t)
+			clear(w.failures)
 		},
 		"another one": func(t *testing.T, w *world) {
 			w.await(t)

@@ -92,20 +92,6 @@ func (w *world) othersTell(n int) {
 	}
 }
 
-// A new spec is written at once: its inventory must not be lost with the process.
-func TestANewSpecIsWrittenAtOnce(t *testing.T) {
-	w := running(t, oneObject, "")
-	drift(t, w)
-	w.mustReconcile(t)
-	w.step = 100 * time.Millisecond
-	w.respec(twoObjects, "")
-	w.mustRest(t)
-	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
-		t.Errorf("calls: %q", w.calls)
-	}
-	w.checkSilentRestart(t)
-}
-
 // A delayed status is not written after a newer one: neither an older inventory nor older
 // conditions.
 func TestWhatWaitedIsNotWrittenLater(t *testing.T) {
@@ -271,17 +257,6 @@ func TestStates(t *testing.T) {
 			w.checkSilentRestart(t)
 		})
 	}
-}
-
-// An Application has the state CREATING before its first object is created.
-func TestStateWhileItIsCreated(t *testing.T) {
-	w := newWorld(t, oneObject, "")
-	w.admit = func(_, _ map[string]any) error {
-		w.checkState(t, application.StateCreating)
-		return nil
-	}
-	w.mustReconcile(t)
-	w.checkConditions(t)
 }
 
 // The addresses of Services are reported as soon as they are known.

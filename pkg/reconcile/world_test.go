@@ -89,8 +89,6 @@ type world struct {
 	unsigned bool
 	// redefinitions is how often a definition of a kind has changed.
 	redefinitions int
-	// types describe the kinds that are not built in.
-	types *apitypes.Types
 	// looked counts the reads of an object before its deletion.
 	looked map[string]int
 	// The targets of the last call of Observe and of Start.
@@ -130,7 +128,7 @@ func (w *world) restart() {
 	}
 	w.Reconciler = &reconcile.Reconciler{
 		ClusterName: application.LocalCluster, Scope: scope, Applications: applications{w}, Clusters: clusters{w}, Observers: observers{w},
-		Kinds: kinds{mapper(), &w.redefinitions, &w.types}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
+		Kinds: kinds{mapper(), w}, FieldManager: "ourselves", MaxHold: limit, Now: func() time.Time { return w.now },
 		Report: func(_ *application.Application, outcome status.Outcome) {
 			w.reports = append(w.reports, outcome.String())
 		},
@@ -143,23 +141,28 @@ func (w *world) restart() {
 
 type kinds struct {
 	meta.RESTMapper
-
-	redefinitions *int
-	types         **apitypes.Types
+	*world
 }
 
 // Redefinitions implements reconcile.Kinds.
-func (k kinds) Redefinitions(string) int { return *k.redefinitions }
+func (k kinds) Redefinitions(string) int { return k.redefinitions }
 
 // Types implements reconcile.Kinds.
-func (k kinds) Types(types.NamespacedName, manifest.ID) *apitypes.Types { return *k.types }
+func (kinds) Types(types.NamespacedName, manifest.ID) *apitypes.Types { return nil }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
 	mapping, err := k.RESTMapping(id.GroupVersionKind().GroupKind(), id.GroupVersionKind().Version)
-	if err != nil {
-		return mutate.Object{}, err
+	for _, err := range []error{k.failures["Locate "+id.Kind], k.failures["Locate"], err} {
+		if err != nil {
+			return mutate.Object{}, err
+		}
 	}
 	return mutate.ObjectAt(id, mapping), nil
+}
+
+// hide makes the target serve no objects of a kind.
+func (w *world) hide(kind string) {
+	w.failures["Locate "+kind] = &meta.NoKindMatchError{GroupKind: gvr.GroupKind{Kind: kind}}
 }
 
 func mapper() meta.RESTMapper {
@@ -394,8 +397,14 @@ func (w *world) bump(live map[string]any) {
 	(&unstructured.Unstructured{Object: live}).SetResourceVersion(w.next())
 }
 
-// label returns the name of an object in the recorded calls.
-func label(id manifest.ID) string { return id.Kind + " " + id.Name }
+// label returns the name of an object in the recorded calls. Only the namespace other is part of it, because tests map the
+// namespace of the Application.
+func label(id manifest.ID) string {
+	if id.Namespace == "other" {
+		return id.Kind + " other/" + id.Name
+	}
+	return id.Kind + " " + id.Name
+}
 
 type applications struct{ *world }
 
@@ -750,18 +759,4 @@ func annotation(value any) string {
 		return at.Format(time.RFC3339)
 	}
 	return fmt.Sprint(value)
-}
-
-// without serves all kinds but one.
-type without struct {
-	reconcile.Kinds
-
-	kind string
-}
-
-func (k without) Locate(asking types.NamespacedName, id manifest.ID) (mutate.Object, error) {
-	if id.Kind == k.kind {
-		return mutate.Object{}, &meta.NoKindMatchError{GroupKind: id.GroupVersionKind().GroupKind()}
-	}
-	return k.Kinds.Locate(asking, id)
 }
