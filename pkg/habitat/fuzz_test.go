@@ -52,7 +52,7 @@ func FuzzParse(f *testing.F) {
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	objects := []map[string]any{decode(f, greeter), decode(f, old)}
-	files, err := filepath.Glob("testdata/samples/*.yaml")
+	files, err := filepath.Glob("testdata/golden/*.yaml")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no samples", err)
 	}
