@@ -214,8 +214,9 @@ func TestReleasedInAnyOrder(t *testing.T) {
 		"no objects, in another order": {"a, b", "[b, a]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			desired, live := complete(decode(t, "spec: {}")), complete(decode(t, "spec: {list: "+c.live+"}"))
 			former := complete(decode(t, "spec: {list: ["+c.former+", {observer_schema_list_current_length: 2}]}"))
-			fields, _ := defaultOf(t, complete(decode(t, "spec: {}"))).Released(complete(decode(t, "spec: {}")), former, nil, complete(decode(t, "spec: {list: "+c.live+"}")))
+			fields, _ := defaultOf(t, desired).Released(desired, former, nil, live)
 			var want schema.Patch
 			if c.released {
 				want = schema.Patch{{Op: "remove", Path: "/spec/list"}}
