@@ -3,6 +3,8 @@ package fetch
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestAddresses(t *testing.T) {
@@ -69,7 +71,7 @@ func TestAllowedRanges(t *testing.T) {
 	}
 	for _, c := range tests {
 		allowed, err := newAddresses(c.allowed)
-		must(t, err)
+		check.Must(t, err)
 		if got := allowed.check(netip.MustParseAddr(c.ip)) == nil; got != c.want {
 			t.Errorf("%s with %v: %v", c.ip, c.allowed, got)
 		}

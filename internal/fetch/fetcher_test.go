@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The request has the required fields and no data of the agent, also after a redirect.
@@ -41,9 +40,7 @@ func TestWhatIsSent(t *testing.T) {
 		t.Fatalf("got %q, %v", body, err)
 	}
 	header := http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}, "User-Agent": {"krake-observer"}, "Connection": {"close"}}
-	if diff := cmp.Diff([]http.Header{header, header}, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "headers", []http.Header{header, header}, got)
 	if count := proxy.connections(t); count != 0 {
 		t.Errorf("the proxy of the environment was reached %d times", count)
 	}
@@ -318,14 +315,9 @@ func bomb(t *testing.T) string {
 	t.Helper()
 	var compressed bytes.Buffer
 	zipper := gzip.NewWriter(&compressed)
-	for range 20 {
-		if _, err := zipper.Write(make([]byte, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := zipper.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := zipper.Write(make([]byte, 20<<20))
+	check.Must(t, err)
+	check.Must(t, zipper.Close())
 	return compressed.String()
 }
 

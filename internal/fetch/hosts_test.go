@@ -3,11 +3,13 @@ package fetch
 import (
 	"net/url"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func TestHosts(t *testing.T) {
 	hosts, err := newHosts([]string{"example.org", "Example.NET:8443", "*.example.com", "*.ports.example.com:8443", "192.0.2.1", "[2001:db8::1]:8443"})
-	must(t, err)
+	check.Must(t, err)
 	tests := map[string]string{
 		"https://example.org/a?b":               "https://example.org/a?b",
 		"https://EXAMPLE.org:443/a#b":           "https://example.org/a",

@@ -9,16 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/tosca"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func (w *world) session(t *testing.T, source application.Source) *Session {
 	t.Helper()
 	session, err := w.fetcher(t).Session(t.Context(), source)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(session.Close)
 	return session
 }
@@ -42,44 +40,7 @@ func TestImports(t *testing.T) {
 		}
 	}
 	want := []string{"/a%20b/web/entry.yaml", "/a%20b/web/types.yaml", "/a%20b/deep/er/types.yml", "/%C3%BC%252e.yaml"}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-}
-
-// A template and the type that it imports from beside its folder are two requests.
-func TestTranslation(t *testing.T) {
-	files := map[string]string{
-		"/web/entry.yaml": `tosca_definitions_version: tosca_simple_yaml_1_2
-imports: [../types.yaml]
-topology_template:
-  node_templates:
-    db:
-      type: tosca.nodes.indigo.KubernetesObject
-      properties:
-        spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: db}}
-`,
-		"/types.yaml": `tosca_definitions_version: tosca_simple_yaml_1_2
-node_types:
-  tosca.nodes.indigo.KubernetesObject:
-    derived_from: tosca.nodes.Root
-    properties: {spec: {type: string, required: true}}
-`,
-	}
-	var asked []string
-	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
-		fmt.Fprint(w, files[r.URL.Path])
-	})
-	session := w.session(t, application.Source{URL: w.url("/web/entry.yaml")})
-	got, err := tosca.TranslateFrom(session.Entry(), session.Open)
-	want := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "db"}}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v, -want +got\n%s", err, diff)
-	}
-	if diff := cmp.Diff([]string{"/web/entry.yaml", "/types.yaml"}, asked); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "asked", want, asked)
 }
 
 func TestImportsThatAreRefused(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // canary is part of all data that hosts send, and must never be in an error.
@@ -112,7 +113,7 @@ type victim struct {
 func newVictim(t *testing.T, address string) *victim {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	v := &victim{listener: listener, from: make(chan string, 1000)}
 	go func() {
@@ -135,7 +136,7 @@ func (v *victim) port() string { return portOf(v.listener.Addr()) }
 func (v *victim) connections(t *testing.T) (count int) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", v.listener.Addr().String())
-	must(t, err)
+	check.Must(t, err)
 	defer func() { _ = conn.Close() }()
 	for from := range v.from {
 		if from == conn.LocalAddr().String() {
@@ -151,14 +152,6 @@ func portOf(address net.Addr) string {
 	return port
 }
 
-// must fails the test if there is an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // world is a host with the name example.com and all names below, at an allowed address, and a
 // name server.
 type world struct {
@@ -172,7 +165,7 @@ type world struct {
 func newWorld(t *testing.T, handler http.HandlerFunc) *world {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
-	must(t, err)
+	check.Must(t, err)
 	w := &world{
 		names: &nameServer{known: map[string][]string{"example.com": {"127.0.0.2"}}, asked: map[string]int{}},
 		host:  httptest.NewUnstartedServer(handler),
@@ -198,7 +191,7 @@ func newWorld(t *testing.T, handler http.HandlerFunc) *world {
 func (w *world) fetcher(t *testing.T) *Fetcher {
 	t.Helper()
 	fetcher, err := New(w.options)
-	must(t, err)
+	check.Must(t, err)
 	return fetcher
 }
 

@@ -200,30 +200,18 @@ func (w *world) see(which ...client.ObjectList) {
 			from = w.server
 		}
 		kit.Must(w.t, from.List(w.t.Context(), list))
-		items, err := itemsOf(list)
-		kit.Must(w.t, err)
-		builder.WithObjects(items...)
+		kit.Must(w.t, meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is no object", item)
+			}
+			if isSelected(object) {
+				builder.WithObjects(object)
+			}
+			return nil
+		}))
 	}
 	w.seen = builder.Build()
-}
-
-// itemsOf returns the items of a list.
-func itemsOf(list client.ObjectList) ([]client.Object, error) {
-	found, err := meta.ExtractList(list)
-	if err != nil {
-		return nil, err
-	}
-	var items []client.Object
-	for _, item := range found {
-		object, ok := item.(client.Object)
-		if !ok {
-			return nil, fmt.Errorf("%T is no object", item)
-		}
-		if isSelected(object) {
-			items = append(items, object)
-		}
-	}
-	return items, nil
 }
 
 // isSelected reports whether the caches select an object. It reduces a Pod to the cached part.
@@ -269,19 +257,15 @@ func edit[T client.Object](w *world, object T, name string, change func(T)) {
 	if _, ok := any(object).(*unstructured.Unstructured); ok {
 		object.SetGeneration(object.GetGeneration() + 1)
 	}
-	updates := []func() error{
-		func() error { return w.server.Update(w.t.Context(), object) },
+	set, ok := any(object).(*appsv1.StatefulSet)
+	if !ok {
+		kit.Must(w.t, w.server.Update(w.t.Context(), object))
+		return
 	}
-	if set, ok := any(object).(*appsv1.StatefulSet); ok {
-		status := set.Status
-		updates = append(updates, func() error {
-			set.Status = status
-			return w.server.Status().Update(w.t.Context(), set)
-		})
-	}
-	for _, update := range updates {
-		kit.Must(w.t, update())
-	}
+	status := set.Status
+	kit.Must(w.t, w.server.Update(w.t.Context(), set))
+	set.Status = status
+	kit.Must(w.t, w.server.Status().Update(w.t.Context(), set))
 }
 
 func (w *world) gone(object client.Object, name string) {

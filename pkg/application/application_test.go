@@ -36,13 +36,6 @@ func TestIsApplication(t *testing.T) {
 	}
 }
 
-func TestClusterOf(t *testing.T) {
-	cm := configMap()
-	check.Equal(t, "cluster without an annotation", "local", application.ClusterOf(cm))
-	cm.Annotations["krake.dev/cluster"] = "edge"
-	check.Equal(t, "cluster", "edge", application.ClusterOf(cm))
-}
-
 func TestDigest(t *testing.T) {
 	spec := application.Spec{Manifest: "ab", ObserverSchema: "c"}
 	// With another digest, the spec of every Application would count as changed.

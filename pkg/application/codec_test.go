@@ -300,6 +300,9 @@ func TestLearnedOf(t *testing.T) {
 	got, err := application.LearnedOf(cm, "local")
 	check.Must(t, err)
 	check.Equal(t, "what was learned", running().Learned, got)
+	if got, err := application.LearnedOf(cm, "edge"); got != nil || err != nil {
+		t.Errorf("a value that one cluster has assigned counts for the other: got %v, %v", got, err)
+	}
 }
 
 // What does not fit is omitted, in this order, and the status reports it. The inventory is

@@ -120,15 +120,6 @@ func TestWhatWakesHolders(t *testing.T) {
 	}
 }
 
-// A value that one cluster has assigned does not count for the other.
-func TestLearnedOfAnotherCluster(t *testing.T) {
-	cm := configMap()
-	record(t, running(), cm)
-	if got, err := application.LearnedOf(cm, "edge"); got != nil || err != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
-}
-
 func TestGivenUp(t *testing.T) {
 	cases := []struct {
 		value    string

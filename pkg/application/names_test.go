@@ -10,33 +10,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// These names are in the objects of users and in shipped policies: they never change within a
-// format version.
-func TestNames(t *testing.T) {
-	for _, name := range []struct{ want, got string }{
-		{"krake.dev/application: v1", application.FormatAnnotation + ": " + application.Format},
-		{"krake.dev/cluster", application.ClusterAnnotation},
-		{"local", application.LocalCluster},
-		{"spec.manifest", application.ManifestKey},
-		{"spec.observer_schema", application.ObserverSchemaKey},
-		{"status.mangled_observer_schema", application.MangledSchemaKey},
-		{"status.last_applied_manifest", application.LastAppliedKey},
-		{"status.last_observed_manifest", application.LastObservedKey},
-		{"status.learned", application.LearnedKey},
-		{"status", application.StatusKey},
-		{"inventory.edge", application.InventoryKey("edge")},
-		{"holder.krake.dev/edge", application.HolderLabel("edge")},
-		{"edge.krake.dev/resources", application.Finalizer("edge")},
-		{"krake.dev/cluster", application.ClusterLabel},
-		{"krake.dev/state", application.StateLabel},
-		{"krake.dev/owned-by", application.OwnedByLabel},
-		{"krake.dev/owner", application.OwnerAnnotation},
-		{"krake.dev/owner-uid", application.OwnerUIDAnnotation},
-	} {
-		check.Equal(t, "name", name.want, name.got)
-	}
-}
-
 func TestKeysOfWebhookAndAgents(t *testing.T) {
 	type writers struct{ Agent, Status bool }
 	user, agent, webhook := writers{}, writers{Agent: true, Status: true}, writers{Status: true}

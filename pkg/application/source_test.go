@@ -1,7 +1,6 @@
 package application_test
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,19 +13,6 @@ const (
 	someDigest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 	password   = "PASSWORD"
 )
-
-func ExampleParseSource() {
-	source, isURL, err := application.ParseSource(application.CSARKey, "https://Example.org:443/web.csar\n")
-	fmt.Println(source, source.Archive, isURL, err)
-	_, isURL, err = application.ParseSource(application.ToscaKey, "http://example.org/web.yaml")
-	fmt.Println(isURL, err)
-	_, isURL, err = application.ParseSource(application.ToscaKey, "tosca_definitions_version: tosca_simple_yaml_1_2")
-	fmt.Println(isURL, err)
-	// Output:
-	// https://example.org/web.csar true true <nil>
-	// true http:// is refused, because others could change the content in transit: use https://
-	// false <nil>
-}
 
 func TestParseSource(t *testing.T) {
 	template := func(url string) application.Source { return application.Source{URL: url} }

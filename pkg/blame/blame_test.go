@@ -3,18 +3,12 @@ package blame
 import (
 	"slices"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 const ourselves = "ourselves"
@@ -143,82 +137,11 @@ func checkIndex(t *testing.T, live map[string]any) {
 	}
 }
 
-func TestACulpritIsNamedWithItsSubresource(t *testing.T) {
-	for want, culprit := range map[string]Culprit{
-		"kube-controller-manager (scale)": {Manager: "kube-controller-manager", Subresource: "scale"},
-		"kubectl-edit":                    {Manager: "kubectl-edit"},
-		"unknown":                         {},
-	} {
-		if got := culprit.Name(); got != want {
-			t.Errorf("%+v is named %q, want %q", culprit, got, want)
-		}
-	}
-}
-
 func parse(t *testing.T, text string) any {
 	t.Helper()
 	var value any
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	kit.Must(t, err)
-	kit.Must(t, json.Unmarshal(raw, &value))
+	check.Must(t, err)
+	check.Must(t, json.Unmarshal(raw, &value))
 	return value
-}
-
-// The managedFields of a real API server are understood: four managers of one Deployment are
-// distinguished, by each kind of write.
-func TestManagersOfARealObjectAreToldApart(t *testing.T) {
-	plane, err := kit.SharedPlane(t.Context())
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
-	deployments := plane.Dynamic.Resource(gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(plane.NewNamespace(t, "blame"))
-	object, _ := parse(t, `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: a.example/web:1, args: [x]}]}
-`).(map[string]any)
-	_, err = deployments.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: ourselves})
-	kit.Must(t, err)
-	before := time.Now().Truncate(time.Second)
-	change := func(manager string, kind types.PatchType, patch string, options metav1.PatchOptions) {
-		t.Helper()
-		options.FieldManager = manager
-		_, err := deployments.Patch(t.Context(), "web", kind, []byte(patch), options)
-		kit.Must(t, err)
-	}
-	force := true
-	change("scaler", types.MergePatchType, `{"spec": {"replicas": 3}}`, metav1.PatchOptions{})
-	change("setter", types.JSONPatchType, `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "x"}]`, metav1.PatchOptions{})
-	change("applier", types.ApplyPatchType, `{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": {"containers": [{"name": "web", "args": ["y"]}]}}}}`,
-		metav1.PatchOptions{Force: &force})
-	if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"spec": {"replicas": 4}}`),
-		metav1.PatchOptions{FieldManager: "autoscaler"}, "scale"); err != nil {
-		t.Fatal(err)
-	}
-	live, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
-	kit.Must(t, err)
-
-	checkIndex(t, live.Object)
-	container := []any{"spec", "template", "spec", "containers", 0}
-	for _, c := range []struct {
-		path schema.Path
-		want Culprit
-	}{
-		{path("spec", "replicas"), Culprit{Manager: "autoscaler", Subresource: "scale", Operation: "Update"}},
-		{path(append(container, "image")...), Culprit{Manager: "setter", Operation: "Update"}},
-		{path(append(container, "args")...), Culprit{Manager: "applier", Operation: "Apply"}},
-		{path("spec", "selector", "matchLabels", "app"), Culprit{}},
-	} {
-		got := Of(live.Object, []schema.Path{c.path}, ourselves)
-		timeless := got.Subresource == "scale"
-		if got.Known() && !timeless && (got.Time.Before(before) || got.Time.After(time.Now())) {
-			t.Errorf("%s: time is %s", c.path, got.Time)
-		}
-		got.Time = time.Time{}
-		check.Equal(t, c.path.String(), c.want, got)
-	}
 }

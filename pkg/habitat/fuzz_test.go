@@ -52,12 +52,14 @@ func FuzzParse(f *testing.F) {
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	objects := []map[string]any{decode(f, greeter), decode(f, old)}
-	files, err := filepath.Glob("testdata/samples/*.yaml")
+	files, err := filepath.Glob("testdata/golden/*.yaml")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no samples", err)
 	}
 	for _, file := range files {
-		objects = append(objects, decode(f, read(f, file))["habitat"].(map[string]any))
+		if object, ok := decode(f, read(f, file))["habitat"].(map[string]any); ok { // one is a peer file
+			objects = append(objects, object)
+		}
 	}
 	for path, value := range map[string]any{
 		"customVersion": "v1", "spec.v1beta2": "x", "spec.v1beta2.env.1.valueFrom": map[string]any{"resourceFieldRef": map[string]any{"resource": "a", "divisor": "1Mi"}},

@@ -42,6 +42,9 @@ func generated(t *testing.T, of golden) (string, string) {
 	t.Helper()
 	if of.Habitat == nil {
 		resource, observed := habitat.PeerConfigMap(of.Namespace)
+		mangled, findings := schema.Mangle([]any{resource}, []any{observed})
+		check.Empty(t, "findings", findings)
+		check.Equal(t, "what is observed", []map[string]any{observed}, mangled.Documents())
 		return marshal(t, resource), marshal(t, observed)
 	}
 	workload := parse(t, decode(t, marshal(t, of.Habitat))).Workload(of.FilesImage)

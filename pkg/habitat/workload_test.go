@@ -1,33 +1,14 @@
 package habitat_test
 
 import (
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
-	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
-
-// The workloads of the samples were written by hand, from the requirements of a supervisor.
-func TestWorkload(t *testing.T) {
-	files, err := filepath.Glob("testdata/samples/*.yaml")
-	if err != nil || len(files) < 6 {
-		t.Fatalf("%d samples, error %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			sample := decode(t, read(t, file))
-			h := parse(t, sample["habitat"].(map[string]any))
-			image, _ := sample["files_image"].(string)
-			check.Equal(t, sample["why"].(string), sample["workload"], any(h.Workload(image)))
-		})
-	}
-}
 
 // A change to a result changes no other result.
 func TestWorkloadsAreTheirOwn(t *testing.T) {
@@ -87,29 +68,4 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", test.why, got, test.want)
 		}
 	}
-}
-
-func TestPeerConfigMap(t *testing.T) {
-	resource, observed := habitat.PeerConfigMap("attic")
-	check.Equal(t, "resource", decode(t, `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: peer-watch-file, namespace: attic, labels: {habitat: "true"}}
-data: {peer-watch-file: ""}
-`), resource)
-	check.Equal(t, "observer schema", decode(t, `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: peer-watch-file, namespace: null, labels: {habitat: null}}
-`), observed)
-
-	mangled, findings := schema.Mangle([]any{resource}, []any{observed})
-	if len(findings) > 0 {
-		t.Fatal(findings)
-	}
-	documents := mangled.Documents()
-	if len(documents) != 1 {
-		t.Fatalf("%d schemas", len(documents))
-	}
-	check.Equal(t, "what is observed", observed, documents[0])
 }

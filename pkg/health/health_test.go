@@ -143,12 +143,6 @@ kind: DaemonSet
 metadata: {generation: 1}
 status: {observedGeneration: 1, currentNumberScheduled: 3, desiredNumberScheduled: 3, numberMisscheduled: 0, numberReady: 2, numberAvailable: 2, numberUnavailable: 1, updatedNumberScheduled: 3}`,
 		workload(health.StatusInProgress, "Available: 2/3", health.StateDegraded, health.Pods{Desired: 3, Running: 2})},
-	{"a DaemonSet for which no node qualifies", `
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {generation: 1}
-status: {observedGeneration: 1, currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0}`,
-		workload(health.StatusCurrent, "All replicas scheduled as expected. Replicas: 0", health.StateRunning, health.Pods{})},
 	{"a DaemonSet that no controller has seen yet has the same zeros", `
 apiVersion: apps/v1
 kind: DaemonSet
@@ -192,16 +186,6 @@ status:
   - {type: FailureTarget, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}
   - {type: Failed, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}`,
 		workload(health.StatusFailed, "Job Failed. failed: 2/2", health.StateFailed, health.Pods{Desired: 2, Completed: 1, Failed: 2})},
-	{"a Job that has met its end, but whose Pods still stop", `
-apiVersion: batch/v1
-kind: Job
-spec: {completions: 1}
-status:
-  startTime: "2026-01-02T15:04:05Z"
-  active: 1
-  failed: 1
-  conditions: [{type: FailureTarget, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}]`,
-		workload(health.StatusCurrent, "Job in progress. success:0, active: 1, failed: 1", health.StateRunning, health.Pods{Desired: 1, Running: 1, Failed: 1})},
 	{"a suspended Job is as somebody wants it, though kstatus waits for it to start", `
 apiVersion: batch/v1
 kind: Job
@@ -234,9 +218,6 @@ status:
 	{"a Pod that starts; here Krake's observer crashes", `
 {apiVersion: v1, kind: Pod, status: {phase: Pending, qosClass: BestEffort}}`,
 		workload(health.StatusInProgress, "Pod is in the Pending phase", health.StateDegraded, health.Pods{Desired: 1})},
-	{"a Pod that nobody has looked at", `
-{apiVersion: v1, kind: Pod}`,
-		workload(health.StatusInProgress, "Pod phase not available", health.StateDegraded, health.Pods{Desired: 1})},
 	{"a container that crashes again and again", `
 apiVersion: v1
 kind: Pod
@@ -280,14 +261,6 @@ status:
   conditions: [{type: Ready, status: "False"}]
   containerStatuses: [{name: web, ready: false, restartCount: 3, state: {waiting: {reason: ErrImagePull}}}]`,
 		workload(health.StatusInProgress, "Pod is running but is not Ready", health.StateDegraded, health.Pods{Desired: 1})},
-	{"a Pod that is up and not ready", `
-apiVersion: v1
-kind: Pod
-status:
-  phase: Running
-  conditions: [{type: Ready, status: "False"}]
-  containerStatuses: [{name: web, ready: false, restartCount: 0, state: {running: {}}}]`,
-		workload(health.StatusInProgress, "Pod is running but is not Ready", health.StateDegraded, health.Pods{Desired: 1})},
 	{"kstatus and we agree on a Pod whose phase and condition do not", `
 {apiVersion: v1, kind: Pod, status: {phase: Pending, conditions: [{type: Ready, status: "True"}]}}`,
 		workload(health.StatusInProgress, "Pod is in the Pending phase", health.StateDegraded, health.Pods{Desired: 1})},
@@ -309,14 +282,6 @@ status:
 apiVersion: v1
 kind: Pod
 metadata: {creationTimestamp: "2020-01-02T15:04:05Z"}
-status:
-  phase: Pending
-  conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]`,
-		workload(health.StatusInProgress, "Pod could not be scheduled", health.StateDegraded, health.Pods{Desired: 1})},
-	{"and in progress until then", `
-apiVersion: v1
-kind: Pod
-metadata: {creationTimestamp: "2220-01-02T15:04:05Z"}
 status:
   phase: Pending
   conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]`,
@@ -360,12 +325,6 @@ kind: Database
 status:
   conditions: [{type: Stalled, status: "True", reason: root has no password hunter2, message: ""}]`,
 		health.Health{Status: health.StatusFailed, Message: "Stalled is True", State: health.StateFailed}},
-	{"one that is at work", `
-apiVersion: example.org/v1
-kind: Database
-status:
-  conditions: [{type: Reconciling, status: "True", reason: Progressing, message: hunter2}]`,
-		health.Health{Status: health.StatusInProgress, Message: "Reconciling is True: Progressing", State: health.StateDegraded}},
 	{"one that is ready", `
 apiVersion: example.org/v1
 kind: Database

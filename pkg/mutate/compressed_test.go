@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -30,7 +28,8 @@ func TestCompressedManifest(t *testing.T) {
 	plain := submitted()
 	plain.Data[application.ManifestKey], plain.Data[application.ObserverSchemaKey] = large(100_000), ""
 	compressed := plain.DeepCopy()
-	compress(t, compressed, plain.Data[application.ManifestKey])
+	delete(compressed.Data, application.ManifestKey)
+	compressed.BinaryData = map[string][]byte{application.ManifestKey: zipped(t, plain.Data[application.ManifestKey])}
 	prepareCreate(t, plain)
 	prepareCreate(t, compressed)
 	for _, key := range []string{application.MangledSchemaKey, application.LastAppliedKey} {
@@ -86,12 +85,6 @@ func TestCompressedManifestThatIsRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-func compress(t *testing.T, cm *corev1.ConfigMap, text string) {
-	t.Helper()
-	delete(cm.Data, application.ManifestKey)
-	cm.BinaryData = map[string][]byte{application.ManifestKey: zipped(t, text)}
 }
 
 func zipped(t *testing.T, text string) []byte {

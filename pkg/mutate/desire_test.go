@@ -69,55 +69,6 @@ func desire(t *testing.T, spec application.Spec, learned []object) mutate.Desire
 	return desired
 }
 
-func TestDesireTheSong(t *testing.T) {
-	desired := desire(t, song(), nil)
-	check.Equal(t, "mangled observer schema", decode(t, song().ObserverSchema+`---
-apiVersion: v1
-kind: Artist
-metadata: {name: gainsbourg}
-spec: {birth: null, death: null}
-`), desired.Mangled.Documents())
-	check.Equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
-	check.Equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
-}
-
-func TestDesireKnowsWhatWasLearned(t *testing.T) {
-	desired := desire(t, song(), key3())
-	want := decode(t, song().Manifest)
-	want[0]["spec"].(object)["key3"] = "kilestlai"
-	check.Equal(t, "desired state", want, desired.Resources)
-	check.Equal(t, "manifest", decode(t, song().Manifest), desired.Manifest)
-}
-
-// The containers of a Pod have names: a value that was learned for one stays with it when the
-// manifest changes their order.
-func TestDesireKnowsOfWhichElementItWasLearned(t *testing.T) {
-	desired := desire(t, application.Spec{
-		Manifest: "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: b}, {name: a}]}}",
-		ObserverSchema: `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{imagePullPolicy: null}, {imagePullPolicy: null},
-			{observer_schema_list_min_length: 2, observer_schema_list_max_length: 2}]}}`,
-	}, decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, imagePullPolicy: Always}]}}"))
-	want := decode(t, "{containers: [{name: b}, {name: a, imagePullPolicy: Always}]}")[0]
-	check.Equal(t, "spec", any(want), desired.Resources[0]["spec"])
-}
-
-// Fields that only a server can write are not observed.
-func TestDesireObservesNothingOfTheServers(t *testing.T) {
-	desired := desire(t, application.Spec{
-		Manifest: "{apiVersion: v1, kind: Song, metadata: {name: a, creationTimestamp: null, finalizers: []}, status: {a: 1}}",
-	}, nil)
-	check.Equal(t, "schema", decode(t, "{apiVersion: v1, kind: Song, metadata: {name: a, finalizers: [{observer_schema_list_min_length: 0, observer_schema_list_max_length: 0}]}}"),
-		desired.Mangled.Documents())
-}
-
-func TestDesireForgetsWhatLeftTheManifest(t *testing.T) {
-	spec := song()
-	_, spec.Manifest, _ = strings.Cut(spec.Manifest, "---\n")
-	spec.ObserverSchema = ""
-	desired := desire(t, spec, key3())
-	check.Equal(t, "desired state", decode(t, spec.Manifest), desired.Resources)
-}
-
 // The schemas have the order of the resources, whatever order the user wrote.
 func TestDesireSchemasGoWithResources(t *testing.T) {
 	spec := song()

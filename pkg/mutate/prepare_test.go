@@ -73,20 +73,6 @@ func prepareUpdate(t *testing.T, cm, stored *corev1.ConfigMap) {
 	check.Equal(t, "the stored object", before, stored)
 }
 
-func TestCreatePublishesTheStatusDocuments(t *testing.T) {
-	want := submitted()
-	want.Labels["krake.dev/cluster"], want.Labels["holder.krake.dev/local"] = "local", "true"
-	want.Data["status.mangled_observer_schema"] = `[{"apiVersion":"v1","kind":"Song","metadata":{"name":"top50"},` +
-		`"spec":{"key1":null,"key3":null,"rythms":[null,{"observer_schema_list_max_length":2,"observer_schema_list_min_length":1}]}},` +
-		`{"apiVersion":"v1","kind":"Artist","metadata":{"name":"gainsbourg"},"spec":{"birth":null,"death":null}}]`
-	want.Data["status.last_applied_manifest"] = `[{"apiVersion":"v1","kind":"Song","metadata":{"name":"top50"},` +
-		`"spec":{"key1":"kilestbo","key2":"lelavabo","rythms":["bubam","badum"]}},` +
-		`{"apiVersion":"v1","kind":"Artist","metadata":{"name":"gainsbourg"},"spec":{"birth":1928,"death":1991}}]`
-	cm := submitted()
-	prepareCreate(t, cm)
-	check.Equal(t, "ConfigMap", want, cm)
-}
-
 func TestCreateThrowsForgedStatusAway(t *testing.T) {
 	want := submitted()
 	prepareCreate(t, want)
@@ -339,25 +325,6 @@ func TestEveryWishWakesTheAgent(t *testing.T) {
 			t.Errorf("%s is nothing to act on", annotation)
 		}
 	}
-}
-
-// The API server may call a webhook twice for one request.
-func TestPrepareTwiceIsPrepareOnce(t *testing.T) {
-	once := submitted()
-	forge(once)
-	prepareCreate(t, once)
-	twice := once.DeepCopy()
-	prepareCreate(t, twice)
-	check.Equal(t, "created", once, twice)
-
-	was := stored(t)
-	changed := was.DeepCopy()
-	forge(changed)
-	changed.Data["spec.manifest"] = "apiVersion: v1\nkind: Song\nmetadata: {name: top50}\n"
-	prepareUpdate(t, changed, was)
-	again := changed.DeepCopy()
-	prepareUpdate(t, again, was)
-	check.Equal(t, "updated", changed, again)
 }
 
 func TestSummary(t *testing.T) {

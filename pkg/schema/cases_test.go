@@ -114,18 +114,6 @@ func TestDefaultNeedsAnIdentity(t *testing.T) {
 	check.Equal(t, "error", "the resource lacks apiVersion, metadata.name", check.Message(err))
 }
 
-func TestProject(t *testing.T) {
-	forEach(t, "project.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).Project(c.object("desired"), c.object("object")))
-	})
-}
-
-func TestObservedPart(t *testing.T) {
-	forEach(t, "observed_part.yaml", func(t *testing.T, c testCase) {
-		c.check(t, "want", c.schema(t).ObservedPart(c.object("desired")))
-	})
-}
-
 func TestCompare(t *testing.T) {
 	forEach(t, "compare.yaml", func(t *testing.T, c testCase) {
 		found := c.schema(t).Compare(c.object("desired"), c.object("live"))
@@ -204,6 +192,8 @@ func TestPatchGuard(t *testing.T) {
 
 func TestResults(t *testing.T) {
 	for file, of := range map[string]func(schema.Schema, testCase) any{
+		"project.yaml":         func(s schema.Schema, c testCase) any { return s.Project(c.object("desired"), c.object("object")) },
+		"observed_part.yaml":   func(s schema.Schema, c testCase) any { return s.ObservedPart(c.object("desired")) },
 		"overlay.yaml":         func(s schema.Schema, c testCase) any { return s.Overlay(c.object("desired"), c.object("live")) },
 		"late_initialize.yaml": func(s schema.Schema, c testCase) any { return s.LateInitialize(c.object("desired"), c.object("live")) },
 		"retain.yaml":          func(s schema.Schema, c testCase) any { return s.Retain(c.object("manifest"), c.object("former")) },

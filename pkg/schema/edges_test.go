@@ -48,24 +48,6 @@ func TestLongKeyedLists(t *testing.T) {
 	}
 }
 
-// A zero counts as absent where the server has a default, whatever its type.
-func TestZeroOfAKeyWithADefault(t *testing.T) {
-	desired := complete(decode(t, "spec: {ports: [{name: a, port: 0}]}"))
-	live := complete(decode(t, "spec: {ports: [{name: x, port: 1}, {name: a, port: 80}]}"))
-	s := parse(t, complete(decode(t, "spec: {ports: [{name: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 0}]}")))
-	check.Empty(t, "differences", s.Align(defaulted{}).Compare(desired, live))
-}
-
-type defaulted struct{}
-
-func (d defaulted) Field(string) schema.Type    { return d }
-func (d defaulted) Element() schema.Type        { return nil }
-func (d defaulted) Key(name string) schema.Key  { return schema.Key{Name: name} }
-func (d defaulted) Structure() schema.Structure { return schema.KeyedList }
-func (d defaulted) Keys() []schema.Key {
-	return []schema.Key{{Name: "name"}, {Name: "port", Default: int64(80)}}
-}
-
 // An accepted length does not affect the comparison of the elements.
 func TestAcceptedLengthOfAList(t *testing.T) {
 	desired := complete(decode(t, "spec: {list: [a]}"))

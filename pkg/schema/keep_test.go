@@ -78,23 +78,6 @@ func checkStored(t *testing.T, s sample, answer object) (stored []schema.Form) {
 	return stored
 }
 
-func TestPathJSON(t *testing.T) {
-	cases := []struct {
-		text string
-		path schema.Path
-	}{
-		{`[]`, schema.Path{}},
-		{`["spec","ports",0,"nodePort"]`, schema.Path{{"spec", -1}, {"ports", -1}, {"", 0}, {"nodePort", -1}}},
-		{`["metadata","labels","a.b/c~[0]\"","",2147483647]`, schema.Path{{"metadata", -1}, {"labels", -1}, {`a.b/c~[0]"`, -1}, {"", -1}, {"", 1<<31 - 1}}},
-	}
-	for _, c := range cases {
-		same(t, c.text, text(t, c.path))
-		var got schema.Path
-		check.Must(t, json.Unmarshal([]byte(c.text), &got))
-		same(t, c.path, got)
-	}
-}
-
 func TestPathJSONRefuses(t *testing.T) {
 	for _, text := range []string{
 		`["a",-1]`, `[-0]`, `[1.0]`, `[1e3]`, `[2147483648]`, `[99999999999999999999]`, `[null]`, `[true]`, `[{}]`, `[["a"]]`, `"spec"`, `{}`, `7`, `[`,

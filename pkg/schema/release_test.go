@@ -20,35 +20,28 @@ func TestReleased(t *testing.T) {
 	})
 }
 
-// The keys may also come from the API.
+// The keys may also come from the API. A value that the API server assigned was never the manifest's, and stays.
 func TestReleasedByTheKeysOfTheAPI(t *testing.T) {
-	desired := complete(decode(t, "spec: {containers: [{k: a}, {k: b}]}"))
-	former := complete(decode(t, "spec: {containers: [{k: b, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
-	live := complete(decode(t, "spec: {containers: [{k: b, x: 2}, {k: new, x: 1}, {k: a, x: 1}]}"))
-	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, nil, live)
-	same(t, schema.Patch{{Op: "remove", Path: "/spec/containers/2/x"}}, released.Patch())
-}
-
-// Desired elements of the same key are indistinguishable. They are matched by index, while
-// they are unchanged.
-func TestReleasedFromElementsOfOneKey(t *testing.T) {
-	desired := complete(decode(t, "spec: {list: [{k: a}, {k: a, x: 1}]}"))
-	former := complete(decode(t, "spec: {list: [{k: a, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]}"))
-	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
-	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {k: a, x: 1}]}"))
-	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
-	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
-}
-
-// A value that the API server assigned was never the manifest's, and stays, in the only element
-// of a list as in any other.
-func TestNothingLearnedIsReleasedFromTheOnlyElement(t *testing.T) {
-	desired := complete(decode(t, "spec: {list: [{k: a}]}"))
-	former := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}, {observer_schema_list_current_length: 1}]}"))
-	learned := complete(decode(t, "spec: {list: [{k: a, y: 1}]}"))
-	live := complete(decode(t, "spec: {list: [{k: a, x: 1, y: 1}]}"))
-	released, _ := defaultOf(t, desired).Align(keyed("k")).Released(desired, former, learned, live)
-	same(t, schema.Patch{{Op: "remove", Path: "/spec/list/0/x"}}, released.Patch())
+	for _, c := range []struct{ why, desired, former, learned, live, want string }{
+		{
+			"each element follows its key", "[{k: a}, {k: b}]", "[{k: b, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]", "[]",
+			"[{k: b, x: 2}, {k: new, x: 1}, {k: a, x: 1}]", "/spec/list/2/x",
+		},
+		{
+			"elements of one key are matched by index", "[{k: a}, {k: a, x: 1}]", "[{k: a, x: 1}, {k: a, x: 1}, {observer_schema_list_current_length: 2}]", "[{k: a, y: 1}]",
+			"[{k: a, x: 1, y: 1}, {k: a, x: 1}]", "/spec/list/0/x",
+		},
+		{
+			"nothing learned, from the only element either", "[{k: a}]", "[{k: a, x: 1, y: 1}, {observer_schema_list_current_length: 1}]", "[{k: a, y: 1}]",
+			"[{k: a, x: 1, y: 1}]", "/spec/list/0/x",
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			of := func(list string) object { return complete(decode(t, "spec: {list: "+list+"}")) }
+			released, _ := defaultOf(t, of(c.desired)).Align(keyed("k")).Released(of(c.desired), of(c.former), of(c.learned), of(c.live))
+			same(t, schema.Patch{{Op: "remove", Path: c.want}}, released.Patch())
+		})
+	}
 }
 
 // change is a change of the spec, from the former to the next.
@@ -201,52 +194,36 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// A list that was removed from the spec as a whole has no keys. In another order, the live
-// list is still the former one.
+// A list that was removed from the spec as a whole has no keys: a field identifies elements if its value differs in
+// each. In another order, the live list is still the former one, unless it has no objects.
 func TestReleasedInAnyOrder(t *testing.T) {
-	former := complete(decode(t, "spec: {env: [{name: b, value: v}, {name: a, valueFrom: {x: 1}}, {observer_schema_list_current_length: 2}]}"))
-	desired := complete(decode(t, "spec: {}"))
+	const env, images = "{name: b, value: v}, {name: a, valueFrom: {x: 1}}", "{image: i, name: b}, {image: i, name: a}"
 	for name, c := range map[string]struct {
-		live string
-		want schema.Patch
+		former, live string
+		released     bool
 	}{
-		"the same":             {"[{name: b, value: v}, {name: a, valueFrom: {x: 1}}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
-		"in another order":     {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
-		"with more in one":     {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v, more: 1}]", schema.Patch{{Op: "remove", Path: "/spec/env"}}},
-		"one is changed":       {"[{name: a, valueFrom: {x: 2}}, {name: b, value: v}]", nil},
-		"one is another":       {"[{name: c, valueFrom: {x: 1}}, {name: b, value: v}]", nil},
-		"one is there twice":   {"[{name: a, valueFrom: {x: 1}}, {name: a, valueFrom: {x: 1}}]", nil},
-		"there is one more":    {"[{name: a, valueFrom: {x: 1}}, {name: b, value: v}, {name: c}]", nil},
-		"one has another form": {"[{name: {x: 1}}, {name: b, value: v}]", nil},
+		"the same":                     {env, "[{name: b, value: v}, {name: a, valueFrom: {x: 1}}]", true},
+		"in another order":             {env, "[{name: a, valueFrom: {x: 1}}, {name: b, value: v}]", true},
+		"with more in one":             {env, "[{name: a, valueFrom: {x: 1}}, {name: b, value: v, more: 1}]", true},
+		"one is changed":               {env, "[{name: a, valueFrom: {x: 2}}, {name: b, value: v}]", false},
+		"one is another":               {env, "[{name: c, valueFrom: {x: 1}}, {name: b, value: v}]", false},
+		"one is there twice":           {env, "[{name: a, valueFrom: {x: 1}}, {name: a, valueFrom: {x: 1}}]", false},
+		"there is one more":            {env, "[{name: a, valueFrom: {x: 1}}, {name: b, value: v}, {name: c}]", false},
+		"one has another form":         {env, "[{name: {x: 1}}, {name: b, value: v}]", false},
+		"a field that is in each":      {images, "[{image: i, name: a}, {image: i, name: b}]", true},
+		"no objects, in another order": {"a, b", "[b, a]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := complete(decode(t, "spec: {env: "+c.live+"}"))
-			same(t, c.want, releasedFrom(t, desired, former, live).Patch())
+			desired, live := complete(decode(t, "spec: {}")), complete(decode(t, "spec: {list: "+c.live+"}"))
+			former := complete(decode(t, "spec: {list: ["+c.former+", {observer_schema_list_current_length: 2}]}"))
+			fields, _ := defaultOf(t, desired).Released(desired, former, nil, live)
+			var want schema.Patch
+			if c.released {
+				want = schema.Patch{{Op: "remove", Path: "/spec/list"}}
+			}
+			same(t, want, fields.Patch())
 		})
 	}
-}
-
-// A field identifies elements if its value differs in each.
-func TestReleasedByWhatTellsApart(t *testing.T) {
-	former := complete(decode(t, "spec: {list: [{image: i, name: b}, {image: i, name: a}, {observer_schema_list_current_length: 2}]}"))
-	live := complete(decode(t, "spec: {list: [{image: i, name: a}, {image: i, name: b}]}"))
-	desired := complete(decode(t, "spec: {}"))
-	same(t, schema.Patch{{Op: "remove", Path: "/spec/list"}}, releasedFrom(t, desired, former, live).Patch())
-}
-
-// In a list without objects, the order is part of the value.
-func TestReleasedInOrder(t *testing.T) {
-	former := complete(decode(t, "spec: {args: [a, b, {observer_schema_list_current_length: 2}]}"))
-	desired := complete(decode(t, "spec: {}"))
-	live := complete(decode(t, "spec: {args: [b, a]}"))
-	check.Empty(t, "released of what was changed", releasedFrom(t, desired, former, live))
-}
-
-// releasedFrom returns the released fields under the default schema.
-func releasedFrom(t *testing.T, desired, former, live object) schema.Differences {
-	t.Helper()
-	fields, _ := defaultOf(t, desired).Released(desired, former, nil, live)
-	return fields
 }
 
 // An element whose key has left the spec goes in the patch of its list, if it is as before.

@@ -69,7 +69,6 @@ func languageTemplates() []variant {
 		{"version 1.1 is refused", "tosca_definitions_version: tosca_simple_yaml_1_1\n" + nodes(spec("")), "",
 			"line 1: tosca_definitions_version: the version is not supported: write tosca_simple_yaml_1_0 or tosca_simple_yaml_1_2"},
 		{"so is 1.3", "tosca_definitions_version: tosca_simple_yaml_1_3\n" + nodes(spec("")), "", "the version is not supported"},
-		{"so is 2.0", "tosca_definitions_version: tosca_2_0\n" + nodes(spec("")), "", "the version is not supported"},
 		{"and the profiles of Krake that its documentation lacks", "tosca_definitions_version: tosca_simple_profile_for_nfv_1_0_0\n" + nodes(spec("")), "", "the version is not supported"},
 		{"a version that is no text", "tosca_definitions_version: [tosca_simple_yaml_1_0]\n" + nodes(spec("")), "", "the version is not supported"},
 		{"no version", nodes(spec("")), "", "line 1: missing required field tosca_definitions_version"},
@@ -78,7 +77,6 @@ func languageTemplates() []variant {
 		{"an unknown key of the topology", version + "topology_template:\n  node_template: {}\n", "", "line 3: topology_template.node_template: unknown field: a topology template has"},
 		{"outputs, groups and policies are not looked at", version + nodes(spec("")) + "  outputs: {o: {value: {get_attribute: [a, x]}}}\n  policies: []\n  groups: {}\n", plain, ""},
 		{"no topology", version, "", "TOSCA does not contain any topology template"},
-		{"an empty topology", version + "topology_template: {}\n", "", "TOSCA does not contain any topology template"},
 		{"a topology that is no mapping", version + "topology_template: [a]\n", "", "line 2: topology_template: a list, and a mapping is wanted"},
 		{"no node templates", version + "topology_template: {inputs: {}}\n", "", "TOSCA does not contain any node template"},
 		{"empty node templates", version + "topology_template: {node_templates: {}}\n", "", "TOSCA does not contain any node template"},
@@ -208,7 +206,6 @@ func functionTemplates() []variant {
 		{"and written as Python does", version + withInputs("{x: {type: list, default: [a, 1, true]}}", parts(`, "data: {k: >-\n  x", {get_input: x}, "\n }"`)), "", "the text is no resource"},
 		{"a mapping, in its order", version + withInputs("{x: {type: map, default: {z: 1, a: b}}}", `{spec: {concat: ["`+head+`data:\n  k: |-\n   ", {get_input: x}]}}`), k(`"{'z': 1, 'a': 'b'}"`), ""},
 		{"no default is None", input("{type: string}"), k("None"), ""},
-		{"nor is null one", input("{type: string, default: null}"), k("None"), ""},
 		{"an empty text is one", input("{type: string, default: ''}"), k("null"), ""},
 		{"a text that is none in YAML", input("{type: string, default: 'a: b'}"), "", "the text is no resource: parse YAML"},
 		{"a default of another type", input("{type: integer, default: many}"), "", "topology_template.inputs.x.default: a text, and the type is integer"},
@@ -266,8 +263,6 @@ func functionTemplates() []variant {
 func hostileTemplates() []variant {
 	long := strings.Repeat("x", 70000)
 	return []variant{
-		{"what is doubled again and again", doubled(strings.Repeat("x", 100)), "", "the template becomes more than 262144 bytes"},
-		{"what is doubled to nothing", doubled("''"), "", "the template takes more than 100000 steps"},
 		{"a large input that is written often", version + withInputs(`{x: {type: string, default: "`+long+`"}}`, parts(strings.Repeat(", {get_input: x}", 4))), "", "the template becomes more than 262144 bytes"},
 		{"a large spec that many node templates have", version + nodes(append([]string{spec("data: {k: " + long + "}")}, "{spec: {get_property: [a, spec]}}", "{spec: {get_property: [a, spec]}}", "{spec: {get_property: [a, spec]}}")...), "", "the template becomes more than 262144 bytes"},
 		{"a large mapping that many have", version + nodes(append([]string{"{spec: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: " + long + "}}}"}, "{spec: {get_property: [a, spec]}}", "{spec: {get_property: [a, spec]}}", "{spec: {get_property: [a, spec]}}")...), "", "the template becomes more than 262144 bytes"},
