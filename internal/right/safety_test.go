@@ -84,9 +84,7 @@ func TestAWrongClockTakesNoLease(t *testing.T) {
 				a := w.start(t, ours)
 				if test.renews {
 					sleep(time.Hour)
-					if a.stands() != "does not act" || w.target.holder(t, targetLease) != "them" {
-						t.Errorf("it has taken the Lease of who renews it, and %s", a.stands())
-					}
+					check.Equal(t, "the agent, and who holds the Lease", []string{"does not act", "them"}, []string{a.stands(), w.target.holder(t, targetLease)})
 					return
 				}
 				a.awaitActing(t, time.Hour)
@@ -119,9 +117,7 @@ func TestDeletedLeaseOfAHolderThatTheHubHasForgotten(t *testing.T) {
 		first.awaitActing(t, 0)
 		w.hub.cut("first")
 		sleep(2 * beatsOfHub * DefaultHeartbeat)
-		if first.stands() != "acts" {
-			t.Fatalf("without the hub it %s", first.stands())
-		}
+		check.Equal(t, "without the hub the first", "acts", first.stands())
 		w.target.cut("first")
 		w.target.remove(targetLease)
 		second, began := w.start(t, "second"), time.Now()

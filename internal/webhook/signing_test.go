@@ -45,9 +45,7 @@ func replicaOf(server *fake.Clientset) *signing {
 func TestOneKeyForAllReplicas(t *testing.T) {
 	server := shippedSecrets()
 	first, second := replicaOf(server), replicaOf(server)
-	if first.Ready(nil) == nil {
-		t.Error("ready without a key")
-	}
+	check.Equal(t, "ready without a key", false, first.Ready(nil) == nil)
 	check.Must(t, first.refresh(t.Context()))
 	check.Must(t, second.refresh(t.Context()))
 	check.Must(t, second.Ready(nil))
@@ -97,7 +95,5 @@ func TestNoKey(t *testing.T) {
 	if err := replica.refresh(t.Context()); err == nil {
 		t.Error("an unreadable key was replaced")
 	}
-	if err := replica.sign(kit.Application("demo", "app", "[]")); !errors.Is(err, errNoSigningKey) {
-		t.Error("signed:", err)
-	}
+	check.Equal(t, "signed", errNoSigningKey, replica.sign(kit.Application("demo", "app", "[]")), cmpopts.EquateErrors())
 }

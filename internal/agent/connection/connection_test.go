@@ -47,9 +47,7 @@ func TestRenew(t *testing.T) {
 	answers := make(chan error, 2)
 	for range cap(answers) {
 		go func() { answers <- list() }()
-		if credentials := <-asked; credentials != "Bearer token" {
-			t.Errorf("asked with %q", credentials)
-		}
+		check.Equal(t, "credentials", "Bearer token", <-asked)
 	}
 	connection.Renew()
 	for range cap(answers) {

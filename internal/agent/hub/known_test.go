@@ -9,7 +9,5 @@ func TestReady(t *testing.T) {
 		t.Error("it is ready and knows nothing")
 	}
 	known.synced.Store(true)
-	if err := known.Check(nil); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, known.Check(nil))
 }
