@@ -3,6 +3,7 @@ package cli
 import (
 	_ "embed"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"

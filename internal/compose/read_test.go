@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/unicode"
 	"sigs.k8s.io/yaml"
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func part(text, observerSchema string) Part {

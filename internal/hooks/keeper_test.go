@@ -3,7 +3,6 @@ package hooks
 import (
 	"bytes"
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"

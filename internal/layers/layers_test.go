@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const module = "github.com/krake-observer/krake-observer/"

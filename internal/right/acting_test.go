@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // granted is a right to act, or the errors that deny it.

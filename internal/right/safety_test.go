@@ -10,6 +10,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // hostile is an unreliable server: it refuses requests, drops them, loses answers, or is slow.
@@ -84,7 +86,7 @@ func TestAWrongClockTakesNoLease(t *testing.T) {
 				a := w.start(t, ours)
 				if test.renews {
 					sleep(time.Hour)
-					check.Equal(t, "the agent, and who holds the Lease", []string{"does not act", "them"}, []string{a.stands(), w.target.holder(t, targetLease)})
+					check.Equal(t, "the agent and the holder", []string{"does not act", "them"}, []string{a.stands(), w.target.holder(t, targetLease)})
 					return
 				}
 				a.awaitActing(t, time.Hour)

@@ -1,6 +1,10 @@
 package hub
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
+)
 
 // A replica is ready when it knows the Applications.
 func TestReady(t *testing.T) {
