@@ -235,6 +235,7 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 // A connection that already impersonates a user is not used for an account: the request would
 // have the groups of both.
 func TestImpersonationTwice(t *testing.T) {
+	config := &rest.Config{Host: "http://127.0.0.1:1", Impersonate: rest.ImpersonationConfig{UserName: "anna", Groups: []string{"system:masters"}}}
 	_, err := newImpersonated(config, "demo", "krake-deployer")
 	check.Fails(t, "a client", err, "already impersonates a user")
 }
