@@ -14,6 +14,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/signature"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -85,9 +86,7 @@ func TestNamespacesOfOneClusterAreNotMapped(t *testing.T) {
 	kit.Must(t, err)
 	defer agent.stop()
 	kit.Must(t, agent.connect())
-	if err := agent.run(); err == nil || !strings.Contains(err.Error(), "--namespace-map: hub and target are one cluster, and an Application could have objects") {
-		t.Errorf("the agent ends with %v", err)
-	}
+	check.Fails(t, "the agent", agent.run(), "--namespace-map: hub and target are one cluster, and an Application could have objects")
 }
 
 // newSigner returns a signer whose public key the agents read.

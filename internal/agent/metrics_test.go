@@ -24,9 +24,7 @@ import (
 
 // Until the Applications are known, there are no metrics about them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
-	if counts := (&replica{known: &hub.Known{}}).countStates(); len(counts) != 0 {
-		t.Errorf("counted: %v", counts)
-	}
+	check.Equal(t, "states", 0, len((&replica{known: &hub.Known{}}).countStates()))
 }
 
 // Writes to Applications and lists for comparison are counted.

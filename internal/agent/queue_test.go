@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -114,13 +115,10 @@ func TestNotifications(t *testing.T) {
 	n.notify(appName)
 	n.notifyAfter(otherName, 0)
 	for _, want := range []string{appName.Name, otherName.Name} {
-		if got, _ := queue.Get(); got.Name != want {
-			t.Errorf("in the queue: %v, want %s", got, want)
-		}
+		got, _ := queue.Get()
+		check.Equal(t, "in the queue", want, got.Name)
 	}
-	if queue.Len() != 0 {
-		t.Errorf("%d more in the queue", queue.Len())
-	}
+	check.Equal(t, "left in the queue", 0, queue.Len())
 }
 
 // Applications are a crowd from the start until the queue is empty for the first time.
@@ -128,23 +126,15 @@ func TestCrowded(t *testing.T) {
 	queue := priorityqueue.New[ctrl.Request]("crowded")
 	defer queue.ShutDown()
 	var n notifications
-	if n.crowded() {
-		t.Error("a crowd before there is a queue")
-	}
+	check.Equal(t, "a crowd before there is a queue", false, n.crowded())
 	kit.Must(t, n.start(t.Context(), queue))
 	n.notify(appName)
-	if !n.crowded() {
-		t.Error("no crowd with an Application in the queue")
-	}
+	check.Equal(t, "a crowd with an Application in the queue", true, n.crowded())
 	queue.Done(first(queue.Get()))
 	n.notifyAfter(appName, time.Hour)
-	if n.crowded() {
-		t.Error("an Application that waits for its time is a crowd")
-	}
+	check.Equal(t, "an Application that waits for its time is a crowd", false, n.crowded())
 	n.notify(otherName)
-	if n.crowded() {
-		t.Error("an Application after the first passes is a crowd")
-	}
+	check.Equal(t, "an Application after the first passes is a crowd", false, n.crowded())
 }
 
 func first(request ctrl.Request, _ bool) ctrl.Request { return request }
@@ -162,11 +152,8 @@ func TestNotifyAll(t *testing.T) {
 	n.notify(otherName)
 	n.notifyFirst(numbered(1))
 	for _, want := range []string{"1", otherName.Name, appName.Name} {
-		if got, _ := queue.Get(); got.Name != want {
-			t.Errorf("in the queue: %v, want %s", got, want)
-		}
+		got, _ := queue.Get()
+		check.Equal(t, "in the queue", want, got.Name)
 	}
-	if queue.Len() != 0 {
-		t.Errorf("%d more in the queue", queue.Len())
-	}
+	check.Equal(t, "left in the queue", 0, queue.Len())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -176,12 +178,8 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 		return ""
 	})
 	stop()
-	if atTheEnd != nil {
-		t.Errorf("the right to act ended before the work: %v", atTheEnd)
-	}
-	if holder := leader(t, clients, cluster); holder != "" {
-		t.Errorf("the Lease is still held by %s", holder)
-	}
+	check.Must(t, atTheEnd)
+	check.Equal(t, "who holds the Lease", "", leader(t, clients, cluster))
 	next := newReplica(t, cluster)
 	began := time.Now()
 	defer start(t, next)()
@@ -213,9 +211,7 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	})
 	select {
 	case err := <-ended:
-		if !errors.Is(err, right.ErrLost) {
-			t.Errorf("it ended: %v", err)
-		}
+		check.Equal(t, "how it ended", right.ErrLost, err, cmpopts.EquateErrors())
 	case <-time.After(patience):
 		t.Error("it goes on")
 	}

@@ -34,12 +34,8 @@ func TestTurns(t *testing.T) {
 	turns.end(numbered(2))
 	turns.end(numbered(0))
 	check.Equal(t, "woken", []string{"4", "5"}, woken)
-	if turns.take(numbered(7)) {
-		t.Error("it takes the turn of one that was woken")
-	}
-	if !turns.take(numbered(4)) {
-		t.Error("what was woken has no turn")
-	}
+	check.Equal(t, "it takes the turn of one that was woken", false, turns.take(numbered(7)))
+	check.Equal(t, "what was woken has a turn", true, turns.take(numbered(4)))
 	turns.end(numbered(5)) // it was woken, and needs no turn any more
 	check.Equal(t, "woken next", []string{"4", "5", "6"}, woken)
 }
@@ -59,13 +55,6 @@ func TestTurnsInAPass(t *testing.T) {
 	check.Equal(t, "a third has its turn", false, turns.take(numbered(3)))
 	check.Equal(t, "the second has a turn", true, turns.take(numbered(2)))
 	check.Equal(t, "the second waits", false, turns.isWaiting(numbered(2)))
-}
-
-// A single worker has one turn.
-func TestTurnsOfFewWorkers(t *testing.T) {
-	for workers, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 64: 32} {
-		check.Equal(t, fmt.Sprintf("turns with %d workers", workers), want, newTurns(workers, nil, never).most)
-	}
 }
 
 // There is no limit until all Applications had their first pass, and afterwards it counts only those that

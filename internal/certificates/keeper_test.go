@@ -77,14 +77,10 @@ func TestRotationOfThePair(t *testing.T) {
 	}
 	w.pass(59 * 24 * time.Hour)
 	w.settle(replicas, nil)
-	if !leaf.Equal(replicas[0].leaf()) {
-		t.Error("a new pair when more than a third of its life is left")
-	}
+	check.Equal(t, "the pair is the same when more than a third of its life is left", true, leaf.Equal(replicas[0].leaf()))
 	w.pass(24 * time.Hour)
 	w.settle(replicas, leaf)
-	if versionOf(w.configuration()) != version {
-		t.Error("the configuration was written")
-	}
+	check.Equal(t, "version of the configuration", version, versionOf(w.configuration()))
 }
 
 // At each moment, an outdated API server accepts the served certificate. The overlap ends when
@@ -109,9 +105,7 @@ func (w *world) rotate(replicas []*replica, begin func()) {
 	next := string(w.secret().Data["next-ca.crt"])
 	w.until("it is published", func() bool { return bytes.Contains(w.last().bundle, []byte(next)) })
 	since := w.last().at
-	if got := string(w.secret().Data["ca.crt"]); got != former {
-		w.Error("the former CA is gone already")
-	}
+	check.Equal(w, "the former CA", former, string(w.secret().Data["ca.crt"]))
 	w.wait("the next CA is the current one", func() bool { return string(w.secret().Data["ca.crt"]) == next })
 	if took := w.Now().Sub(since); took < overlap-tick {
 		w.Errorf("promoted after %s", took)

@@ -33,9 +33,7 @@ func TestValidate(t *testing.T) {
 			var given Options
 			flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)
 			given.AddFlags(flags)
-			if given != options() {
-				t.Errorf("the defaults are %+v", given)
-			}
+			check.Equal(t, "the defaults", options(), given)
 			kit.Must(t, flags.Parse(c.arguments))
 			var got []string
 			if err := given.Validate(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -224,20 +223,14 @@ func TestRenew(t *testing.T) {
 			h, steps, err := f.signer.renew(read(c.data, seen, f.signer.options, now), seen, now)
 			kit.Must(t, err)
 			check.Equal(t, "steps", c.steps, steps)
-			if got := f.describe(h, c.data[corev1.TLSCertKey]); got != c.want {
-				t.Errorf("held:\n%s\nwant:\n%s", got, c.want)
-			}
+			check.Equal(t, "held", c.want, f.describe(h, c.data[corev1.TLSCertKey]))
 			if c.due == 0 {
 				c.due = time.Hour
 			}
-			if got := f.signer.due(h, seen, now); got != c.due {
-				t.Errorf("due in %s, want %s", got, c.due)
-			}
+			check.Equal(t, "due in", c.due, f.signer.due(h, seen, now))
 
 			written := h.write(c.data)
-			if diff := cmp.Diff(f.describe(h, nil), f.describe(read(written, seen, f.signer.options, now), nil)); diff != "" {
-				t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
-			}
+			check.Equal(t, "what is written is read as", f.describe(h, nil), f.describe(read(written, seen, f.signer.options, now), nil))
 			check.Equal(t, "the argument was changed", given, c.data)
 			again, steps, err := f.signer.renew(read(written, seen, f.signer.options, now), seen, now)
 			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
@@ -270,9 +263,7 @@ func TestTheClockJumps(t *testing.T) {
 						t.Errorf("step %d: promoted without having been trusted for %s", step, o.Overlap)
 					}
 				}
-				if h.pair == nil {
-					t.Errorf("step %d: nothing to serve", step)
-				}
+				check.Equal(t, fmt.Sprintf("step %d: there is a pair", step), true, h.pair != nil)
 				data = h.write(data)
 				published = published.observe(configured(h.authorities()), now)
 			}

@@ -62,9 +62,7 @@ func startUnreachable(t *testing.T, target *unreachable, limit time.Duration) (k
 	guard.Kind = Validating
 	keeper, err = Add(mgr, &rest.Config{Host: "https://target.invalid", Transport: target}, nil, guard, time.Now)
 	kit.Must(t, err)
-	if number := target.recorded(""); number > 0 {
-		t.Errorf("%d requests before the start", number)
-	}
+	check.Equal(t, "requests before the start", 0, target.recorded(""))
 	working, ended = make(chan struct{}), make(chan error, 1)
 	kit.Must(t, mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		close(working)
@@ -90,9 +88,7 @@ func TestAnUnreachableServerDelaysOnlyTheKeeper(t *testing.T) {
 		return target.recorded("/api/v1/namespaces/krake-system/secrets?metadata.name=krake-webhook-certificate") > 2 &&
 			target.recorded("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?metadata.name=krake-webhook") > 2
 	})
-	if keeper.Ready(nil) == nil {
-		t.Error("the Keeper is ready")
-	}
+	check.Equal(t, "the Keeper is ready", false, keeper.Ready(nil) == nil)
 	select {
 	case err := <-ended:
 		t.Fatal("the manager has ended: ", err)

@@ -9,32 +9,7 @@ import (
 
 func TestAccountPrintsItsObjects(t *testing.T) {
 	out, says, status := invoke(t, nil, "account", "--namespace", "shop", "--grant", "edit", "--dry-run=client", "-o", "yaml")
-	check.Equal(t, "output", `apiVersion: v1
-items:
-- apiVersion: v1
-  kind: Namespace
-  metadata:
-    name: shop
-- apiVersion: v1
-  kind: ServiceAccount
-  metadata:
-    name: krake-deployer
-    namespace: shop
-- apiVersion: rbac.authorization.k8s.io/v1
-  kind: RoleBinding
-  metadata:
-    name: krake-deployer-edit
-    namespace: shop
-  roleRef:
-    apiGroup: rbac.authorization.k8s.io
-    kind: ClusterRole
-    name: edit
-  subjects:
-  - kind: ServiceAccount
-    name: krake-deployer
-    namespace: shop
-kind: List
-`, out)
+	golden(t, "account.yaml", out)
 	check.Equal(t, "errors", "", says)
 	check.Equal(t, "status", 0, status)
 }

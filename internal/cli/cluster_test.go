@@ -96,6 +96,16 @@ func (c cluster) run(t *testing.T, files map[string]string, arguments ...string)
 	return invoke(t, files, append(arguments, "--server", server.URL, "--namespace", "demo", "--cache-dir", t.TempDir())...)
 }
 
+// check runs a command, and fails unless it has this status, and its output and its errors have these parts. An empty part
+// means that there is no text.
+func (c cluster) check(t *testing.T, files map[string]string, arguments, out, says string, status int) {
+	t.Helper()
+	gotOut, gotSays, got := c.run(t, files, strings.Fields(arguments)...)
+	if !strings.Contains(gotOut, out) || (gotOut == "") != (out == "") || !strings.Contains(gotSays, says) || (gotSays == "") != (says == "") || got != status {
+		t.Errorf("%s: %d: %s%s\nwant %d: %s%s", arguments, got, gotOut, gotSays, status, out, says)
+	}
+}
+
 // invoke runs kubectl krake in a folder with these files. The file "-" is its input.
 func invoke(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
 	t.Helper()
@@ -125,17 +135,13 @@ func TestDiffOfWhatIsStored(t *testing.T) {
 	c.store(t, deployment+"---"+service, "")
 	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
 	c[liveService] = markedAs("web", "1", parsed(t, service))
-	if out, says, status := c.run(t, nil, "diff", "web"); out+says != "" || status != 0 {
-		t.Errorf("nothing differs: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "", "", 0)
 	c[liveService] = markedAs("web", "1", parsed(t, strings.Replace(service, "80", "81", 1)))
 	if out, says, status := c.run(t, nil, "diff", "web"); !strings.Contains(out, "this would be removed: {\"port\":81}\n") || strings.Contains(out, "Deployment") || says != "" || status != 1 {
 		t.Errorf("a Service differs: %d: %s%s", status, out, says)
 	}
 	c[liveDeployment] = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Message: "you may not", Code: http.StatusForbidden}
-	if out, says, status := c.run(t, nil, "diff", "web"); !strings.Contains(out, "this would be removed: {\"port\":81}\n") || !strings.Contains(says, "read apps/v1 Deployment demo/web: you may not") || status != 2 {
-		t.Errorf("one may not be read: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "this would be removed: {\"port\":81}\n", "read apps/v1 Deployment demo/web: you may not", 2)
 	delete(c, "/apis/apps/v1")
 	if out, says, status := c.run(t, nil, "diff", "web", "nowhere"); !strings.Contains(out, "+  - port: 80") || !strings.Contains(says, "the cluster with the objects does not serve it") || !strings.Contains(says, "there is no Application nowhere") || status != 2 {
 		t.Errorf("a kind is not served: %d: %s%s", status, out, says)
@@ -153,15 +159,10 @@ func TestDiffOfWhatLeft(t *testing.T) {
 		if c[liveDeployment] = gone; gone == nil {
 			delete(c, liveDeployment)
 		}
-		if out, says, status := c.run(t, nil, "diff", "web"); out+says != "" || status != 0 {
-			t.Errorf("nothing of ours is there: %d: %s%s", status, out, says)
-		}
+		c.check(t, nil, "diff web", "", "", 0)
 	}
 	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
-	out, says, status := c.run(t, nil, "diff", "web")
-	if out != "# apps/v1 Deployment demo/web: it left the Application, and would be deleted\n" || says != "" || status != 1 {
-		t.Errorf("%d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "# apps/v1 Deployment demo/web: it left the Application, and would be deleted\n", "", 1)
 }
 
 // The output for an Application that no agent carries out.
@@ -170,23 +171,15 @@ func TestDiffOfWhatIsNotCarriedOut(t *testing.T) {
 	cm := c.store(t, service, "")
 	cm.Data[application.LearnedKey] = "{"
 	c[liveService] = markedAs("web", "1", parsed(t, service))
-	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.HasPrefix(says, "what was learned for the Application demo/web cannot be read") || status != 0 {
-		t.Errorf("it is damaged: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "", "what was learned for the Application demo/web cannot be read", 0)
 	delete(cm.Data, application.LearnedKey)
 	cm.Labels = nil
-	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.HasPrefix(says, "the Application demo/web was never admitted") || status != 0 {
-		t.Errorf("it was never admitted: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "", "the Application demo/web was never admitted", 0)
 	cm = c.store(t, service, "")
 	cm.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	if out, says, status := c.run(t, nil, "diff", "web"); !strings.HasPrefix(out, "# Application demo/web: it is being deleted") || says != "" || status != 1 {
-		t.Errorf("it is being deleted: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "# Application demo/web: it is being deleted", "", 1)
 	cm.Data[application.ManifestKey] = "kind: x"
-	if out, says, status := c.run(t, nil, "diff", "web"); out != "" || !strings.Contains(says, "error: the Application demo/web: refused: data.spec.manifest[0].apiVersion") || status != 2 {
-		t.Errorf("it cannot be carried out: %d: %s%s", status, out, says)
-	}
+	c.check(t, nil, "diff web", "", "error: the Application demo/web: refused: data.spec.manifest[0].apiVersion", 2)
 }
 
 const fileHead = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {krake.dev/application: v1}}\ndata:\n  spec.manifest: |"
@@ -220,10 +213,8 @@ func TestDiffOfAFile(t *testing.T) {
 		{"it would be refused", func() {}, strings.Replace(service, "name: web", "name: web, uid: x", 1), "", "web.yaml:8: data.spec.manifest[0].metadata.uid: Forbidden", 2},
 	} {
 		step.live()
-		out, says, status := c.run(t, inFile(step.file), "diff", "-f", "web.yaml")
-		if !strings.Contains(out, step.want) || (out == "") != (step.want == "") || !strings.HasPrefix(says, step.says) || (says == "") != (step.says == "") || status != step.status {
-			t.Errorf("%s: %d: %s%s, want %d: %s%s", step.why, status, out, says, step.status, step.want, step.says)
-		}
+		t.Log(step.why)
+		c.check(t, inFile(step.file), "diff -f web.yaml", step.want, step.says, step.status)
 	}
 }
 
@@ -247,9 +238,7 @@ func TestArguments(t *testing.T) {
 		"schema --propose --explain a b": "use one of them",
 		"schema web --explain ..":        "is no path",
 	} {
-		if out, says, status := (cluster{}).run(t, nil, strings.Fields(arguments)...); out != "" || !strings.Contains(says, want) || status != 2 {
-			t.Errorf("%s: %d: %s%s, want %s", arguments, status, out, says, want)
-		}
+		cluster{}.check(t, nil, arguments, "", want, 2)
 	}
 }
 
@@ -269,10 +258,7 @@ func TestSchemaCommand(t *testing.T) {
 		{"schema --propose song/other", "", "find the kind song", 2},
 		{"schema --propose -f service.yaml", "  type: null\n---\n# Observer schema of v1 Service other.\n", "v1 Service demo/other: it is not on the cluster", 0},
 	} {
-		out, says, status := c.run(t, manifest, strings.Fields(one.arguments)...)
-		if !strings.Contains(out, one.want) || !strings.Contains(says, one.says) || status != one.status {
-			t.Errorf("%s: %d: %s%s, want %s%s", one.arguments, status, out, says, one.want, one.says)
-		}
+		c.check(t, manifest, one.arguments, one.want, one.says, one.status)
 	}
 	if out, _, _ := c.run(t, nil, "schema", "web", "--explain", "spec.replicas", "--object", "deployment/web"); strings.Contains(out, "Service") {
 		t.Errorf("another object is told of: %s", out)
@@ -336,7 +322,5 @@ func TestDiffOfAFileSendsWhatDiffersOnly(t *testing.T) {
 	if _, says, status := hub.run(t, map[string]string{"web.yaml": file}, "diff", "-f", "web.yaml"); status == 2 {
 		t.Fatal(says)
 	}
-	if want := `PATCH {"metadata":{"labels":{"team":"shop"}}}`; hub["sent"] != want {
-		t.Errorf("sent %s, want %s", hub["sent"], want)
-	}
+	check.Equal[any](t, "sent", `PATCH {"metadata":{"labels":{"team":"shop"}}}`, hub["sent"])
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -87,12 +88,12 @@ func markedAs(name string, uid types.UID, live map[string]any) map[string]any {
 
 // The output for one object, without private values.
 func TestCompare(t *testing.T) {
+	var out strings.Builder
 	for _, c := range []struct {
 		why, manifest, schema, learned, observed string
 		annotations                              []string
 		live, owner                              string
 		uid                                      types.UID
-		want                                     string
 	}{
 		{
 			why: "an object that is as it should be", manifest: deployment, owner: "web", uid: "1",
@@ -101,113 +102,37 @@ func TestCompare(t *testing.T) {
 		{
 			why: "a value that is another, in one line of its surroundings", manifest: service, owner: "web", uid: "1",
 			live: strings.Replace(service, "NodePort", "ClusterIP", 1),
-			want: `
-diff live/v1.Service.demo.web desired/v1.Service.demo.web
---- live/v1.Service.demo.web
-+++ desired/v1.Service.demo.web
-@@ -5,4 +5,4 @@
- spec:
-   ports:
-   - port: 80
--  type: ClusterIP
-+  type: NodePort
-`,
 		},
 		{
 			why: "of private values, that they are others, and not what they are", manifest: deployment, owner: "web", uid: "1",
 			live: strings.NewReplacer("hunter2", "hunter3", "shop", "food", "nginx:1", "nginx:2").Replace(deployment),
-			want: `
-diff live/apps.v1.Deployment.demo.web desired/apps.v1.Deployment.demo.web
---- live/apps.v1.Deployment.demo.web
-+++ desired/apps.v1.Deployment.demo.web
-@@ -2,7 +2,7 @@
- kind: Deployment
- metadata:
-   labels:
--    team: food
-+    team: shop
-   name: web
- spec:
-   replicas: 2
-@@ -17,6 +17,6 @@
-       containers:
-       - env:
-         - name: PASSWORD
--          value: '*** (before)'
--        image: nginx:2
-+          value: '*** (after)'
-+        image: nginx:1
-         name: web
-`,
 		},
 		{
 			why: "how many elements there are of which nothing is observed, if that is too many", manifest: service, schema: serviceSchema, owner: "web", uid: "1",
 			learned: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`,
 			live:    `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}, {port: 81}, {port: 82, token: x}]}}`,
-			want: `
-# v1 Service demo/web: spec.ports[1]: the list is too long, and this would be removed: {"port":81}
-# v1 Service demo/web: spec.ports[2]: the list is too long, and this would be removed: {"port":82,"token":"***"}
-diff live/v1.Service.demo.web desired/v1.Service.demo.web
---- live/v1.Service.demo.web
-+++ desired/v1.Service.demo.web
-@@ -6,5 +6,4 @@
-   ports:
-   - nodePort: 30080
-     port: 80
--  - (2 more, not observed)
-   type: NodePort
-`,
 		},
 		{
 			why: "a value that is to be pinned", manifest: service, schema: serviceSchema, owner: "web", uid: "1",
 			live: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}]}}`,
-			want: `
-# v1 Service demo/web: spec.ports[0].nodePort: would be pinned to what it is: 30080
-`,
 		},
 		{
 			why: "what left a spec that was not carried out yet", manifest: service, owner: "web", uid: "1",
 			observed: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, sessionAffinity: ClientIP}}`,
 			live:     service[:len(service)-2] + ", sessionAffinity: ClientIP}",
-			want: `
-# v1 Service demo/web: spec.sessionAffinity: it left the Application, and would be removed: ClientIP
-`,
 		},
 		{
 			why: "all of what is not there", manifest: strings.Replace(service, "NodePort", "ClusterIP", 1),
-			want: `
-diff live/v1.Service.demo.web desired/v1.Service.demo.web
---- live/v1.Service.demo.web
-+++ desired/v1.Service.demo.web
-@@ -0,0 +1,8 @@
-+apiVersion: v1
-+kind: Service
-+metadata:
-+  name: web
-+spec:
-+  ports:
-+  - port: 80
-+  type: ClusterIP
-`,
 		},
 		{
 			why: "a conflict with what belongs to no Application", manifest: service, live: service,
-			want: `
-# v1 Service web: conflict: it exists and belongs to no Application, and nothing would be written: annotate the Application with krake.dev/adopt=true to have it adopted, or choose another name
-`,
 		},
 		{
 			why: "a conflict with another Application", manifest: service, live: service, owner: "other", uid: "7",
 			annotations: []string{application.AdoptAnnotation, "true"},
-			want: `
-# v1 Service demo/web: conflict: it belongs to the Application demo/other, and nothing would be written as long as there is that: leave it out of one of the two
-`,
 		},
 		{
 			why: "what was restored from a backup", manifest: service, live: service, owner: "web", uid: "0",
-			want: `
-# v1 Service demo/web: it was a former Application's of this name, and would be taken over
-`,
 		},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -228,10 +153,11 @@ diff live/v1.Service.demo.web desired/v1.Service.demo.web
 			}
 			got, err := compare(app, expected[0], live, false)
 			check.Must(t, err)
-			check.Equal(t, "text", strings.TrimPrefix(c.want, "\n"), got.String())
-			check.Equal(t, "differs", c.want != "", got.differs())
+			check.Equal(t, "differs", got.String() != "", got.differs())
+			fmt.Fprintf(&out, "== %s\n%s", c.why, got)
 		})
 	}
+	golden(t, "compare.txt", out.String())
 }
 
 // A missing object that has ended is not compared, until its manifest changes.

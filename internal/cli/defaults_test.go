@@ -1,7 +1,9 @@
 package cli
 
 import (
+	_ "embed"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,29 +45,9 @@ func TestTrialsAreDry(t *testing.T) {
 
 // createdBy is an object that kubectl create has created: its managedFields do not distinguish
 // the author's fields from defaults.
-const createdBy = `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-  namespace: demo
-  labels: {team: shop}
-  managedFields:
-  - manager: kubectl-create
-    operation: OPERATION
-    fieldsType: FieldsV1
-    fieldsV1:
-      f:metadata: {"f:labels": {"f:team": {}}}
-      f:spec:
-        f:replicas: {}
-        f:strategy: {"f:type": {}, "f:rollingUpdate": {"f:maxSurge": {}}}
-        f:template: {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}, "f:resources": {}, "f:imagePullPolicy": {}}}}}
-spec:
-  replicas: 1
-  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 5}}
-  template: {spec: {containers: [{name: web, image: "web:1", resources: {}, imagePullPolicy: Always}]}}
-status: {replicas: 1}
-`
+//
+//go:embed testdata/createdBy.yaml
+var createdBy string
 
 // defaulting returns a trial that sets known defaults, and refuses an object without required
 // fields.
@@ -106,34 +88,7 @@ func defaulting(t *testing.T) trial {
 // For an object that was plainly created, defaults of the API server are distinguished from
 // the author's fields. If that is impossible, the output reports it.
 func TestProposeWithoutDefaults(t *testing.T) {
-	const kept = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  labels:
-    team: null
-  name: web
-spec:
-`
-	const strategy, all = `  strategy:
-    rollingUpdate:
-      maxSurge: null
-`, `  replicas: null
-  strategy:
-    rollingUpdate:
-      maxSurge: null
-    type: null
-  template:
-    spec:
-      containers:
-      - image: null
-        imagePullPolicy: null
-        name: null
-`
-	const length = `      - observer_schema_list_max_length: 1
-        observer_schema_list_min_length: 1
-`
-	const head = "# Observer schema of apps/v1 Deployment web: of what kubectl-create has set.\n" +
-		"# not observed, as only the server sets it: metadata.managedFields, status\n# not observed, as the namespace is that of the Application: metadata.namespace\n"
+	var out strings.Builder
 	refuse := func(err error) trial {
 		return func(map[string]any) (map[string]any, error) { return nil, err }
 	}
@@ -141,15 +96,11 @@ spec:
 	for _, c := range []struct {
 		why, operation string
 		try            trial
-		want           string
 	}{
-		{"created", "Update", defaulting(t), head + "# not observed, as the API server fills it in if no client sets it: spec.replicas, spec.strategy.type\n" +
-			kept + strategy + "  template:\n    spec:\n      containers:\n      - image: null\n        imagePullPolicy: null\n        name: null\n" + length},
-		{"applied by the server, which knows what was applied", "Apply", refuse(errors.New("asked")), head + kept + all + length},
-		{"without the right to create one", "Update", refuse(apierrors.NewForbidden(deployments, "", errors.New("not you"))), head +
-			"# which of these fields are but defaults of the API server is not known, as its dry run failed: deployments.apps is forbidden: not you\n" + kept + all + length},
-		{"refused, and what it says of values is nobody's to see", "Update", refuse(apierrors.NewInvalid(gvr.GroupKind{Kind: "Deployment"}, "hunter2", nil)), head +
-			"# which of these fields are but defaults of the API server is not known, as its dry run failed: Invalid\n" + kept + all + length},
+		{"created", "Update", defaulting(t)},
+		{"applied by the server, which knows what was applied", "Apply", refuse(errors.New("asked"))},
+		{"without the right to create one", "Update", refuse(apierrors.NewForbidden(deployments, "", errors.New("not you")))},
+		{"refused, and what it says of values is nobody's to see", "Update", refuse(apierrors.NewInvalid(gvr.GroupKind{Kind: "Deployment"}, "hunter2", nil))},
 	} {
 		live := parsed(t, strings.Replace(createdBy, "OPERATION", c.operation, 1))
 		before := runtime.DeepCopyJSON(live)
@@ -160,7 +111,8 @@ spec:
 		check.Must(t, err)
 		text, err := p.text()
 		check.Must(t, err)
-		check.Equal(t, c.why, c.want, text)
+		fmt.Fprintf(&out, "== %s\n%s", c.why, text)
 		check.Equal(t, c.why+": the object afterwards", before, live)
 	}
+	golden(t, "propose-without-defaults.txt", out.String())
 }

@@ -3,18 +3,17 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // session is a command that runs until the test ends.
@@ -41,7 +40,7 @@ func goesOn(t *testing.T, h *hub, arguments ...string) session {
 // says waits until this many lines are printed, and returns the last.
 func (s session) says(lines int) string {
 	s.Helper()
-	until(s.T, "another line", func() bool { return strings.Count(s.out.String(), "\n") >= lines })
+	kit.EventuallyTrue(s.T, "another line", func() bool { return strings.Count(s.out.String(), "\n") >= lines })
 	printed := strings.Split(strings.TrimSuffix(s.out.String(), "\n"), "\n")
 	if len(printed) != lines {
 		s.Errorf("%d lines, want %d:\n%s", len(printed), lines, s.out)
@@ -93,26 +92,22 @@ func TestGetWatchesOn(t *testing.T) {
 		t.Error(text)
 	}
 	h.watched()
-	if err := s.end(); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, s.end())
 }
 
 func TestGetWatchesNames(t *testing.T) {
 	h := newHub(t, webApp(t), heldApp(t))
 	h.beat(application.LocalCluster, 0)
 	s := goesOn(t, h, "web", "-o", "yaml")
-	until(t, "a document", func() bool { return strings.Contains(s.out.String(), "state: RUNNING\n") })
+	kit.EventuallyTrue(t, "a document", func() bool { return strings.Contains(s.out.String(), "state: RUNNING\n") })
 	h.watched()
 	h.put(recorded(t, admitted(t, created("held")), nil))
 	h.put(recorded(t, admitted(t, created("web")), func(app *application.Application) { app.Status.State = application.StateFailed }))
-	until(t, "another document", func() bool { return strings.Contains(s.out.String(), "state: FAILED\n") })
+	kit.EventuallyTrue(t, "another document", func() bool { return strings.Contains(s.out.String(), "state: FAILED\n") })
 	if text := s.out.String(); strings.Count(text, "---\n") != 2 || strings.Contains(text, "name: held") {
 		t.Error(text)
 	}
-	if err := s.end(); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, s.end())
 }
 
 // If a resource cannot be watched, the command reports it and ends.
@@ -148,19 +143,5 @@ func TestWatcherLooksForSilence(t *testing.T) {
 		"web    AgentUnreachable   Unknown   4 (5m ago)   local     3d\n"
 	if got := out.String(); err != nil || got != want {
 		t.Errorf("%v\n%s", err, got)
-	}
-}
-
-func TestScopeOptions(t *testing.T) {
-	for _, c := range []struct {
-		scope scope
-		want  metav1.ListOptions
-	}{
-		{scope{}, metav1.ListOptions{}},
-		{scope{selector: "a=b"}, metav1.ListOptions{LabelSelector: "a=b"}},
-		{scope{names: []string{"web"}}, metav1.ListOptions{FieldSelector: "metadata.name=web"}},
-		{scope{names: []string{"web", "shop"}}, metav1.ListOptions{}},
-	} {
-		check.Equal(t, fmt.Sprintf("%+v", c.scope), c.want, c.scope.options())
 	}
 }

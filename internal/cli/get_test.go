@@ -173,9 +173,8 @@ func TestGetWithoutLeases(t *testing.T) {
 // A single agent is requested by name: a user may have the right to that Lease alone.
 func TestGetAsksForOneLease(t *testing.T) {
 	h := manyApps(t)
-	if _, _, err := run(t, h, newGetCommand, "web"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := run(t, h, newGetCommand, "web")
+	check.Must(t, err)
 	requests := strings.Join(h.requests(), "\n")
 	if !strings.Contains(requests, "leases/krake-cluster-local") {
 		t.Errorf("asked for\n%s", requests)

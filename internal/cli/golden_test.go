@@ -22,10 +22,19 @@ func (h *hub) golden(t *testing.T, name string, command func(*environment) *cobr
 	golden(t, name, out)
 }
 
+// folder is that of the package: some commands run in another one.
+var folder = func() string {
+	path, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
 // golden compares a text with the text of a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
+	path := filepath.Join(folder, "testdata", name)
 	if *update {
 		check.Must(t, os.WriteFile(path, []byte(got), 0o600))
 		return

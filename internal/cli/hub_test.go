@@ -27,6 +27,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // noon is the present time in these tests.
@@ -124,7 +125,7 @@ func (h *hub) tell(kind watch.EventType, object runtime.Object) {
 // watched waits for the command's watch: an earlier deletion would cause no event.
 func (h *hub) watched() {
 	h.t.Helper()
-	until(h.t, "a watch", func() bool {
+	kit.EventuallyTrue(h.t, "a watch", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.watchers) > 0
@@ -335,20 +336,5 @@ func answer(w http.ResponseWriter, code int, object any) {
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(object); err != nil {
 		fmt.Fprintln(w, err)
-	}
-}
-
-// until waits for some output of a command.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("%s: not within 20 s", what)
-		case <-tick.C:
-		}
 	}
 }

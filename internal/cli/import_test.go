@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,101 +17,22 @@ import (
 )
 
 // applied was changed by others after kubectl has applied it.
-const applied = `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-  namespace: demo
-  labels: {team: shop}
-  annotations:
-    deployment.kubernetes.io/revision: "2"
-    kubectl.kubernetes.io/last-applied-configuration: |
-      {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {}, "labels": {"team": "shop", "krake.dev/x": "y"}, "name": "web", "namespace": "demo"},
-       "spec": {"paused": true, "replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
-       "spec": {"containers": [{"name": "gone", "image": "gone:1"}, {"name": "web", "image": "web:1", "resources": {}}], "volumes": [{"name": "data", "emptyDir": {}}]}}}}
-  managedFields:
-  - manager: kubectl-client-side-apply
-    operation: Update
-    fieldsType: FieldsV1
-    fieldsV1:
-      f:metadata: {"f:labels": {"f:team": {}}}
-      f:spec:
-        f:selector: {}
-        f:template: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:resources": {}}}, "f:volumes": {'k:{"name":"data"}': {".": {}, "f:emptyDir": {}, "f:name": {}}}}}
-  - manager: kubectl-set
-    operation: Update
-    fieldsType: FieldsV1
-    fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}}}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: proxy, image: "proxy:1"}, {name: web, image: "web:2", resources: {}}]
-      volumes: [{name: data, emptyDir: {}}]
-`
+//
+//go:embed testdata/applied.yaml
+var applied string
 
 // song is of a kind whose lists are found by their places, as far as the command knows.
-const song = `
-apiVersion: example.org/v1
-kind: Song
-metadata:
-  name: web
-  annotations: {note: mine, restarted: now}
-  managedFields:
-  - {manager: kubectl, operation: Apply, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:annotations: {f:note: {}}}, f:spec: {f:key: {}, f:tempo: {}, f:parts: {'k:{"name":"b"}': {f:name: {}, f:beats: {}}}}}}
-  - {manager: other, operation: Update, apiVersion: example.org/v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:annotations: {f:restarted: {}}}, f:spec: {f:loud: {}, f:limits: {f:beats: {}}, f:parts: {'k:{"name":"a"}': {f:name: {}}}}}}
-spec: {key: c, tempo: 90, loud: true, limits: {beats: 9}, parts: [{name: a}, {name: b, beats: 4}]}
-`
+//
+//go:embed testdata/song.yaml
+var song string
 
 // The manifest has what the author has set, with the values of today. A plain value that others have
 // set stays in the manifest, and is not observed.
 func TestImportOf(t *testing.T) {
-	for _, c := range []struct{ why, live, resource, proposed string }{
-		{"it was created, and others have changed it", scaled, `
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  labels:
-    team: shop
-  name: web
-spec:
-  replicas: 5
-  selector:
-    matchLabels:
-      app: web
-  strategy:
-    type: Recreate
-  template:
-    metadata:
-      labels:
-        app: web
-    spec:
-      containers:
-      - env:
-        - name: PASSWORD
-          value: hunter2
-        image: nginx:2
-        name: web
-`, "kubectl-edit writes it: spec.template.spec.containers[0].image"},
-		{"elements that are found by their places keep them", song, `
-apiVersion: example.org/v1
-kind: Song
-metadata:
-  annotations:
-    note: mine
-  name: web
-spec:
-  key: c
-  loud: true
-  parts:
-  - name: a
-  - beats: 4
-    name: b
-  tempo: 90
-`, "other writes it: spec.loud, spec.parts[0], metadata.annotations.restarted, spec.limits"},
+	var out strings.Builder
+	for _, c := range []struct{ why, live, proposed string }{
+		{"it was created, and others have changed it", scaled, "kubectl-edit writes it: spec.template.spec.containers[0].image"},
+		{"elements that are found by their places keep them", song, "other writes it: spec.loud, spec.parts[0], metadata.annotations.restarted, spec.limits"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			live := parsed(t, c.live)
@@ -118,17 +40,16 @@ spec:
 			check.Must(t, err)
 			text, err := textOf(resource)
 			check.Must(t, err)
-			check.Equal(t, "manifest", strings.TrimPrefix(c.resource, "\n"), text)
+			fmt.Fprintf(&out, "== %s\n%s", c.why, text)
 			says, err := proposed.text()
 			check.Must(t, err)
 			if !strings.Contains(says, c.proposed) {
 				t.Errorf("observer schema:\n%swant %s", says, c.proposed)
 			}
-			if err := changes(t, live, text, says); err != nil {
-				t.Error(err)
-			}
+			check.Must(t, changes(t, live, text, says))
 		})
 	}
+	golden(t, "import.txt", out.String())
 }
 
 var errOffline = errors.New("there is no cluster")

@@ -1,53 +1,14 @@
 package cli
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const applicationFile = `# What runs in the shop.
-apiVersion: v1
-kind: Namespace
-metadata: {name: demo}
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: web
-  namespace: demo
-  annotations:
-    krake.dev/application: v1
-data:
-  spec.manifest: |
-
-    apiVersion: v1
-    kind: Service
-    metadata: {name: web}
-    spec:
-      ports: [{port: 80}]
-    ---
-    # and
-    - apiVersion: v1
-      kind: ConfigMap
-      metadata:
-        name: one
-        labels:
-          a.b/c: d
-    - apiVersion: v1
-      kind: ConfigMap
-      metadata:
-        name: two
-  spec.observer_schema: |
-    apiVersion: v1
-    kind: Service
-    metadata: {name: web}
-    spec:
-      ports:
-      - port: null
-      - observer_schema_list_min_length: 1
-        observer_schema_list_max_length: 1
-`
+//go:embed testdata/applicationFile.yaml
+var applicationFile string
 
 // Each mistake is reported with its line, in the file that contains it.
 func TestRenderPlaces(t *testing.T) {

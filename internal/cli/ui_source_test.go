@@ -1,6 +1,7 @@
 package cli
 
 import (
+	_ "embed"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -34,20 +35,9 @@ func toggled(t *testing.T, paths ...string) []lens.Toggle {
 }
 
 // commented is an observer schema of two objects, as a user writes it.
-const commented = `# of the Service
-apiVersion: v1
-kind: Service
-metadata: {name: web}   # this one
-spec:
-  type:   null # as it is
----   # and
-
-# of the Deployment
-kind: Deployment
-apiVersion: apps/v1
-metadata: {name: web}
-spec: {replicas: null}
-`
+//
+//go:embed testdata/commented.yaml
+var commented string
 
 // The schemas of other objects stay as they are written, with their comments.
 func TestSchemaAfterKeepsOthers(t *testing.T) {

@@ -1,57 +1,18 @@
 package compose
 
 import (
+	_ "embed"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-const shop = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      initContainers: [{name: init, image: "busybox:1"}]
-      containers: [{name: web, image: "nginx:1.27", env: [{name: A, value: b}], ports: [{containerPort: 80}]}]
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: db}}
-  template: {spec: {containers: [{name: db, image: "postgres:17"}]}}
----
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web}
-spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5}
----
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: tidy}
-spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: "tidy:1"}]}}}}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {type: NodePort, selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings}
-data: {a: b}
-`
+//go:embed testdata/shop.yaml
+var shop string
 
 func TestMinimalObservesWhatMakesAnObjectWork(t *testing.T) {
 	objects, err := objectsIn("shop", []byte(shop))
@@ -87,9 +48,7 @@ func TestMinimalObservesWhatMakesAnObjectWork(t *testing.T) {
 			observed = append(observed, value.Path.String())
 		}
 		slices.Sort(observed)
-		if diff := cmp.Diff(want[objects[i].Kind], observed); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", objects[i].Kind, diff)
-		}
+		check.Equal(t, objects[i].Kind, want[objects[i].Kind], observed)
 	}
 }
 
@@ -113,8 +72,6 @@ func TestMinimalAcceptsSidecars(t *testing.T) {
 	for containers, want := range map[string]bool{
 		web: false, web + ", {name: proxy, image: p}": false, "": true, `{name: web, image: "nginx:1.28", ports: [{containerPort: 80}]}`: true,
 	} {
-		if got := differs(containers); got != want {
-			t.Errorf("containers [%s]: differs is %t, want %t", containers, got, want)
-		}
+		check.Equal(t, "containers ["+containers+"]: differs", want, differs(containers))
 	}
 }

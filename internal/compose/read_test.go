@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/unicode"
 	"sigs.k8s.io/yaml"
 
@@ -61,9 +60,7 @@ func TestFilesAndFoldersAreReadAsKubectlReadsThem(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(configMap("e")), c.names, c.recursive)
 			kit.Must(t, err)
-			if diff := cmp.Diff(c.want, summary(objects)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "objects", c.want, summary(objects))
 		})
 	}
 }
@@ -92,15 +89,6 @@ func TestFilesOfWindowsAreRead(t *testing.T) {
 	}
 }
 
-func TestATextStaysAsItsAuthorWroteIt(t *testing.T) {
-	const text = "# why\napiVersion: v1\nkind: ConfigMap # what\nmetadata: {name: a}\n"
-	objects, err := objectsIn("a", []byte("---\n"+text))
-	kit.Must(t, err)
-	if diff := cmp.Diff(text, string(objects[0].Text)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestAliasesAreWrittenOut(t *testing.T) {
 	objects, err := objectsIn("a", []byte(`
 apiVersion: v1
@@ -123,9 +111,7 @@ all: {<<: *others, y1: "5"}
 		"merged": map[string]any{"x": "1", "y1": "2"},
 		"all":    map[string]any{"x": "1", "y1": "5", "z": "3"},
 	}
-	if diff := cmp.Diff(want, objects[0].Value); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "object", want, objects[0].Value)
 	if text := string(objects[0].Text); !strings.Contains(text, "# stays") {
 		t.Errorf("the comment is lost:\n%s", text)
 	}
@@ -164,9 +150,8 @@ func TestWhatCannotBeReadSaysWhatToDo(t *testing.T) {
 		write(t, map[string]string{"a.md": ""}): "-R also reads the folders in it",
 		"missing.yaml":                          "missing.yaml",
 	} {
-		if _, err := Read(nil, []string{name}, false); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: want %q, got %v", name, want, err)
-		}
+		_, err := Read(nil, []string{name}, false)
+		check.Fails(t, name, err, want)
 	}
 }
 
@@ -174,9 +159,7 @@ func TestAKustomizationIsBuilt(t *testing.T) {
 	folder := write(t, map[string]string{"kustomization.yaml": "namePrefix: my-\nresources: [a.yaml]\n", "a.yaml": configMap("a")})
 	objects, err := Kustomize(folder)
 	kit.Must(t, err)
-	if diff := cmp.Diff([]string{filepath.Base(folder) + " my-a"}, summary(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "objects", []string{filepath.Base(folder) + " my-a"}, summary(objects))
 	if _, err := Kustomize(t.TempDir()); err == nil {
 		t.Error("want an error for a folder without a kustomization")
 	}
@@ -203,9 +186,7 @@ func FuzzObjects(f *testing.F) {
 				continue
 			}
 			kit.Must(t, err)
-			if diff := cmp.Diff([]any{object.Value}, values); diff != "" {
-				t.Errorf("-read +by the webhook:\n%s", diff)
-			}
+			check.Equal(t, "what the webhook reads", []any{object.Value}, values)
 		}
 	})
 }
@@ -232,9 +213,7 @@ func TestAListMayBeLargerThanAManifest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(c.text), []string{"-"}, false)
 			kit.Must(t, err)
-			if diff := cmp.Diff(c.want, summary(objects)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			check.Equal(t, "objects", c.want, summary(objects))
 			for _, object := range objects {
 				if decoded, err := manifest.Decode(object.Text); err != nil || len(decoded) != 1 || !strings.Contains(string(object.Text), value[:maxAliases/2]) {
 					t.Errorf("the text of %s is another one: %v", object.Name, err)

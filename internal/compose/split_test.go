@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func part(text, observerSchema string) Part {
@@ -37,15 +37,12 @@ func TestObjectsAreSplitInTheirOrder(t *testing.T) {
 				t.Errorf("%s: a manifest of %d bytes, and observer schemas of %d", c.name, len(manifest), len(observerSchema))
 			}
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", c.name, diff)
-		}
+		check.Equal(t, c.name, c.want, got)
 	}
 }
 
 func TestDocumentsAreSeparated(t *testing.T) {
 	manifest, observerSchema := Spec([]Part{part("\na: b\n\n", ""), part("c: d", "e: f\n"), part("g: h\n", "i: j\n")})
-	if diff := cmp.Diff([]string{"a: b\n---\nc: d\n---\ng: h\n", "e: f\n---\ni: j\n"}, []string{manifest, observerSchema}); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "manifest", "a: b\n---\nc: d\n---\ng: h\n", manifest)
+	check.Equal(t, "observer schemas", "e: f\n---\ni: j\n", observerSchema)
 }

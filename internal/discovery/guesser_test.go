@@ -64,9 +64,8 @@ func TestUnknownKinds(t *testing.T) {
 	// In a flood of kinds, resources are guessed.
 	mapper.asked = 0
 	for i := range 10 * questionsAtOnce {
-		if _, err := k.Objects([]manifest.ID{{APIVersion: "v1", Kind: fmt.Sprintf("Flood%d", i), Name: "a"}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := k.Objects([]manifest.ID{{APIVersion: "v1", Kind: fmt.Sprintf("Flood%d", i), Name: "a"}})
+		check.Must(t, err)
 	}
 	if mapper.asked > questionsAtOnce {
 		t.Errorf("%d questions at once, want at most %d", mapper.asked, questionsAtOnce)

@@ -180,19 +180,13 @@ func TestFoundKindsAreRemembered(t *testing.T) {
 	before := w.rereads
 	w.time = w.time.Add(foundFor - time.Second)
 	w.mustLocate(t, deployment)
-	if w.rereads != before {
-		t.Error("the target was asked again for what is known")
-	}
+	check.Equal(t, "requests for what is known", before, w.rereads)
 	w.time = w.time.Add(time.Second)
 	if _, err := w.Locate(appName, deployment); err == nil || w.rereads == before {
 		t.Errorf("the target was not asked again, error %v", err)
 	}
-	if got := w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}); got != "Deployment.apps" {
-		t.Errorf("the kind is %s", got)
-	}
-	if got := w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "others"}); got != "others.apps" {
-		t.Errorf("a kind that is not known is %s", got)
-	}
+	check.Equal(t, "kind", "Deployment.apps", w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}))
+	check.Equal(t, "a kind that is not known", "others.apps", w.KindOf(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "others"}))
 }
 
 // The target is asked every ten seconds for missing kinds, whatever the number of requests.
@@ -209,9 +203,7 @@ func TestMissingKindsCostLittle(t *testing.T) {
 	}
 	w.serve(widgets(true)) // without an event
 	w.time = w.time.Add(unknownFor)
-	if got := w.mustLocate(t, widget).Resource; got != "widgets" {
-		t.Errorf("found %s", got)
-	}
+	check.Equal(t, "found", "widgets", w.mustLocate(t, widget).Resource)
 	if len(w.found) != 1 || len(w.asked) != 1 {
 		t.Errorf("kept: %v, %v", w.found, w.asked)
 	}
@@ -293,9 +285,7 @@ func TestAnswersThatWereReadWhileADefinitionSettledAreDropped(t *testing.T) {
 	before := w.rereads
 	w.missing(t, widget)
 	w.mustLocate(t, deployment)
-	if w.rereads != before {
-		t.Error("the target is asked again for what is settled")
-	}
+	check.Equal(t, "requests for what is settled", before, w.rereads)
 }
 
 // An Application that is gone, or no longer needs the group, is not woken.
@@ -305,9 +295,7 @@ func TestForget(t *testing.T) {
 	w.Forget(appName)
 	w.Redefine("widgets.example.com")
 	w.expect(t)
-	if len(w.asked) != 0 {
-		t.Errorf("kept: %v", w.asked)
-	}
+	check.Equal(t, "Applications that are kept", 0, len(w.asked))
 	for i := range 100 { // definitions come and go
 		w.Redefine(string(rune('a'+i%26)) + ".group" + string(rune('a'+i)) + ".example.com")
 		w.time = w.time.Add(time.Second)

@@ -97,9 +97,7 @@ func TestTypesAreCached(t *testing.T) {
 	w.checkKey(t, "name")
 	w.checkRequests(t, "")
 	w.time = w.time.Add(time.Second)
-	if again := w.checkKey(t, "name"); again != first {
-		t.Error("the same document has other types")
-	}
+	check.Equal(t, "the same document has the same types", true, w.checkKey(t, "name") == first)
 	w.checkRequests(t, "index")
 	w.documents.key = "id" // without an event
 	w.time = w.time.Add(foundFor)
@@ -114,9 +112,7 @@ func TestTypesOfBuiltInKindsAreNotRead(t *testing.T) {
 	for _, id := range []string{"apps/v1 Deployment", "v1 Node", "apps/v9 Deployment", "apiextensions.k8s.io/v1 CustomResourceDefinition"} {
 		at := deployment
 		at.APIVersion, at.Kind, _ = strings.Cut(id, " ")
-		if found := w.Types(appName, at); found != nil {
-			t.Errorf("%s has types", id)
-		}
+		check.Equal(t, id+" has types", false, w.Types(appName, at) != nil)
 	}
 	w.checkRequests(t, "")
 }
@@ -169,9 +165,7 @@ func TestUnneededTypesAreForgotten(t *testing.T) {
 	w.checkKey(t, "name")
 	w.Forget(appName)
 	w.Redefine("widgets.example.com")
-	if len(w.defined) > 0 {
-		t.Errorf("kept: %v", w.defined)
-	}
+	check.Equal(t, "types that are kept", 0, len(w.defined))
 }
 
 // If types cannot be read, the target is asked again after pauses that become longer, and the Application then looks
@@ -192,9 +186,7 @@ func TestTypesThatCannotBeRead(t *testing.T) {
 			w.checkKey(t, "")
 			w.checkKey(t, "")
 			w.expect(t, notice{"app", pause}, notice{"app", pause})
-			if asked := strings.Count(strings.Join(w.documents.requests, " "), "index"); asked != 1 {
-				t.Errorf("the target was asked %d times", asked)
-			}
+			check.Equal(t, "requests", 1, strings.Count(strings.Join(w.documents.requests, " "), "index"))
 			w.time = w.time.Add(pause)
 			pause = min(2*pause, foundFor)
 		}

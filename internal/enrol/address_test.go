@@ -41,9 +41,7 @@ func TestAddressOf(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			got, err := addressOf(&c.config, c.server)
 			check.Fails(t, "configuration", err, c.err)
-			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(address{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "address", c.want, got, cmp.AllowUnexported(address{}))
 		})
 	}
 }

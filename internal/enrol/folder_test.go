@@ -136,10 +136,8 @@ func TestKustomizationsOfHooksAndGuard(t *testing.T) {
 		shared, agent []string
 	}{
 		{"neither", func(*Options) {}, nil, nil},
-		{"hooks", func(o *Options) { o.Hooks = true }, []string{hooks}, []string{hooksOfAgent}},
 		{"strict hooks", func(o *Options) { o.Hooks, o.RequireServiceAccount = true, true }, []string{strict, hooks, strictHooks}, []string{hooksOfAgent}},
 		{"a guard", func(o *Options) { o.Guard = true }, nil, []string{guardOfAgent}},
-		{"a guard in strict mode", func(o *Options) { o.Guard, o.RequireServiceAccount = true, true }, []string{strict}, []string{guardOfAgent}},
 		{"both", func(o *Options) { o.Hooks, o.Guard = true, true }, []string{hooks}, []string{hooksOfAgent, guardOfAgent}},
 	} {
 		t.Run(c.why, func(t *testing.T) {

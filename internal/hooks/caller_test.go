@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -45,9 +46,8 @@ func TestCall(t *testing.T) {
 		asked, body = r.Method+" "+r.Host+r.URL.String()+" "+r.Header.Get("Authorization")+r.Header.Get("Cookie"), string(read)
 	})
 	kit.Must(t, caller.Call(t.Context(), shutdownService, 8080))
-	if asked != "PUT shutdown.demo.svc:8080/shutdown " || body != "" || dialled() != "shutdown.demo.svc:8080" {
-		t.Errorf("asked %q with %q at %s", asked, body, dialled())
-	}
+	check.Equal(t, "asked", "PUT shutdown.demo.svc:8080/shutdown ", asked)
+	check.Equal(t, "body and dialled", []string{"", "shutdown.demo.svc:8080"}, []string{body, dialled()})
 }
 
 // Only a 2xx is success, no redirect is followed, and no error contains the Service's answer.
@@ -89,21 +89,13 @@ func TestCallAnswers(t *testing.T) {
 		{"a header without an end", raw("HTTP/1.1 200 OK\r\nX-Large: " + strings.Repeat(marker, 1<<10)), "the answer is no HTTP, or it breaks off"},
 	} {
 		caller, _ := callerOf(t, test.serve)
-		got := ""
-		if err := caller.Call(t.Context(), shutdownService, 80); err != nil {
-			got = err.Error()
-		}
 		want := test.want
 		if want != "" {
 			want = "PUT http://shutdown.demo.svc:80/shutdown: " + want
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", test.why, got, want)
-		}
+		check.Equal(t, test.why, want, check.Message(caller.Call(t.Context(), shutdownService, 80)))
 	}
-	if elsewhere.Load() > 0 {
-		t.Error("a redirect was followed")
-	}
+	check.Equal(t, "redirects that were followed", 0, elsewhere.Load())
 }
 
 // A Service that hangs has a time limit, and a cancelled call ends at once.
@@ -118,9 +110,7 @@ func TestCallThatHangs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := caller.Call(ctx, shutdownService, 80); err == nil || !strings.HasSuffix(err.Error(), "context canceled") {
-		t.Errorf("%v", err)
-	}
+	check.Fails(t, "a cancelled call", caller.Call(ctx, shutdownService, 80), "context canceled")
 }
 
 // Only Services are called, and no name leads to another place of the URL.
@@ -144,9 +134,7 @@ func TestCallOfNothing(t *testing.T) {
 			t.Errorf("%s: asked", test.why)
 		}
 	}
-	if dialled() != "<nil>" {
-		t.Errorf("dialled %s", dialled())
-	}
+	check.Equal(t, "dialled", "<nil>", dialled())
 }
 
 // No Service is on the agent's own host or link, whatever its name resolves to.
@@ -163,7 +151,5 @@ func TestOwnAddresses(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	caller := NewCaller(nil)
-	if err := caller.put(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), "no Service has such an address") {
-		t.Errorf("it is asked: %v", err)
-	}
+	check.Fails(t, "a call of the own host", caller.put(t.Context(), server.URL), "no Service has such an address")
 }

@@ -171,16 +171,12 @@ func TestRenewal(t *testing.T) {
 		w.clock.pass(10 * day)
 		kit.Must(t, w.issuer.Look(t.Context()))
 		renewed := w.pod(app, application.Complete, pod)
-		if renewed.token != pod.token {
-			t.Fatal("there is another token")
-		}
+		check.Equal(t, "token", pod.token, renewed.token)
 		if !bytes.Equal(renewed.files["cert.pem"], pod.files["cert.pem"]) {
 			made++
 		}
 		pod = renewed
-		if code := w.code(pod.request()); code != http.StatusOK {
-			t.Fatalf("after %s: %d", passed, code)
-		}
+		check.Equal(t, "code after "+passed.String(), http.StatusOK, w.code(pod.request()))
 	}
 	authorities += w.keeper.stored - replaced
 	if made < 16 || made > 22 || authorities != 2 {
@@ -228,9 +224,7 @@ func TestForeignAuthority(t *testing.T) {
 	if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(with(pod.files, "cert.pem", certificate), "key.pem", private)}); err == nil {
 		t.Error("a serving certificate is taken for that of a client")
 	}
-	if done := w.actions.done(); len(done) > 0 {
-		t.Errorf("it was done: %v", done)
-	}
+	check.Empty(t, "done", w.actions.done())
 }
 
 // parseAuthorityOf returns a CA with this key.
@@ -338,9 +332,8 @@ func TestTheirAuthority(t *testing.T) {
 	stored := w.keeper.stored
 	pod := w.pod(app, application.Complete, pods[application.Complete])
 	w.checkCode("the request", pod.request(), http.StatusOK)
-	if former := pods[application.Complete]; bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]) {
-		t.Error("what the former CA has signed is kept")
-	}
+	former := pods[application.Complete]
+	check.Equal(t, "what the former CA has signed is kept", false, bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]))
 	w.clock.pass(19*day + 23*time.Hour)
 	if err := w.issuer.Look(t.Context()); err != nil || w.keeper.stored != stored {
 		t.Errorf("%d stored: %v", w.keeper.stored, err)
@@ -363,18 +356,12 @@ func TestStart(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- issuer.Start(ctx) }()
 	go func() { ended <- server.Start(ctx) }()
-	waitFor(t, "it is said", func() bool { return strings.Contains(w.log.String(), "the API server is away") })
-	if issuer.Ready(nil) == nil {
-		t.Error("it is ready without a CA")
-	}
+	kit.EventuallyTrue(t, "it is said", func() bool { return strings.Contains(w.log.String(), "the API server is away") })
+	check.Equal(t, "it is ready without a CA", false, issuer.Ready(nil) == nil)
 	keeper.mu.Lock()
 	keeper.fails = nil
 	keeper.mu.Unlock()
-	waitFor(t, "there is a CA", func() bool { return issuer.Ready(nil) == nil })
+	kit.EventuallyTrue(t, "there is a CA", func() bool { return issuer.Ready(nil) == nil })
 	stop()
-	for range 2 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
+	check.Must(t, errors.Join(<-ended, <-ended))
 }

@@ -29,9 +29,7 @@ func TestSenders(t *testing.T) {
 		"example.org:80":          "invalid Prefix",
 		"/var/run/something.sock": "invalid Prefix",
 	} {
-		if got := senderOf(address).String(); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		check.Equal(t, address, want, senderOf(address).String())
 	}
 }
 
@@ -50,24 +48,16 @@ func TestLimits(t *testing.T) {
 		}
 		return allowed
 	}
-	if got := allowed(sender(1), 1000); got != sourceBurst {
-		t.Errorf("one sender: %d", got)
-	}
-	if got := allowed(sender(2), 10); got != 10 {
-		t.Errorf("another one: %d", got)
-	}
+	check.Equal(t, "one sender", sourceBurst, allowed(sender(1), 1000))
+	check.Equal(t, "another one", 10, allowed(sender(2), 10))
 	clock.pass(time.Second)
-	if got := allowed(sender(1), 1000); got != sourceRate {
-		t.Errorf("the first a second later: %d", got)
-	}
+	check.Equal(t, "the first a second later", sourceRate, allowed(sender(1), 1000))
 	clock.pass(time.Hour)
 	all := 0
 	for i := range 1000 {
 		all += allowed(sender(i), 1)
 	}
-	if all != allBurst {
-		t.Errorf("all of them: %d", all)
-	}
+	check.Equal(t, "all of them", allBurst, all)
 	for i := range 3 * maxSources {
 		l.allow(sender(i))
 	}
@@ -75,9 +65,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%d are remembered", got)
 	}
 	clock.pass(time.Hour)
-	if !l.allow(sender(1 << 20)) {
-		t.Error("a new one is not allowed")
-	}
+	check.Equal(t, "a new one is allowed", true, l.allow(sender(1<<20)))
 	if got := len(l.sources); got > 2 {
 		t.Errorf("%d are remembered that have said nothing for long", got)
 	}
@@ -208,9 +196,7 @@ func TestProtocol(t *testing.T) {
 	sent.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(sent)
 	kit.Must(t, err)
-	if err := response.Body.Close(); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, response.Body.Close())
 	got := map[string]bool{"HTTP/1.1": response.Proto == "HTTP/1.1", "TLS 1.3": response.TLS.Version == tls.VersionTLS13, "closes": response.Close}
 	check.Equal(t, "the answer", map[string]bool{"HTTP/1.1": true, "TLS 1.3": true, "closes": true}, got)
 	transport.TLSClientConfig.MinVersion, transport.TLSClientConfig.MaxVersion = tls.VersionTLS10, tls.VersionTLS11

@@ -135,13 +135,9 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %d %+v, want %d", got.code, told, test.want)
 			}
 			for name, value := range test.header {
-				if have := got.header.Get(name); have != value {
-					t.Errorf("%s is %q, want %q", name, have, value)
-				}
+				check.Equal(t, name, value, got.header.Get(name))
 			}
-			if done := w.actions.done(); len(done) > 0 {
-				t.Errorf("it was done: %v", done)
-			}
+			check.Empty(t, "done", w.actions.done())
 		})
 	}
 }
@@ -254,34 +250,27 @@ func TestFormerApplication(t *testing.T) {
 	w.checkCode("the request", pod.request(), http.StatusUnauthorized)
 }
 
-// A temporary failure asks the client to try later. Only the log has the reason.
+// A temporary failure asks the client to try later, and only the log has the reason. A replica that does not act for the
+// Application sends the client to another one, which it may reach next.
 func TestUnavailable(t *testing.T) {
 	reason := errors.New("the reason that is for the log")
-	for why, fail := range map[string]func(*world){
-		"the hub does not answer": func(w *world) { w.apps.fails = reason },
-		"it cannot be done":       func(w *world) { w.actions.fails = reason },
+	for why, test := range map[string]struct {
+		fail              func(*world)
+		after, says, logs string
+	}{
+		"the hub does not answer": {func(w *world) { w.apps.fails = reason }, "5", "", reason.Error()},
+		"it cannot be done":       {func(w *world) { w.actions.fails = reason }, "5", "", reason.Error()},
+		"another replica acts":    {func(w *world) { w.apps.fails = ErrAnotherActs }, "1", "another replica", ""},
 	} {
 		w, pod := newWorldWithPod(t)
-		fail(w)
+		test.fail(w)
 		got, err := w.send(pod.request())
 		kit.Must(t, err)
-		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" || strings.Contains(got.body, reason.Error()) {
-			t.Errorf("%s: %d, %v: %s", why, got.code, got.header, got.body)
+		check.Equal(t, why+": code", http.StatusServiceUnavailable, got.code)
+		check.Equal(t, why+": Retry-After", test.after, got.header.Get("Retry-After"))
+		if strings.Contains(got.body, reason.Error()) || !strings.Contains(got.body, test.says) || !strings.Contains(w.log.String(), test.logs) {
+			t.Errorf("%s: %s, and the log says %s", why, got.body, w.log)
 		}
-		if !strings.Contains(w.log.String(), reason.Error()) {
-			t.Errorf("%s: the log does not say why: %s", why, w.log)
-		}
-	}
-}
-
-// A replica that does not act for the Application sends the client to another one, which it may reach next.
-func TestAnotherReplicaActs(t *testing.T) {
-	w, pod := newWorldWithPod(t)
-	w.apps.fails = ErrAnotherActs
-	got, err := w.send(pod.request())
-	kit.Must(t, err)
-	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "another replica") {
-		t.Errorf("%d, %v: %s", got.code, got.header, got.body)
 	}
 }
 
@@ -356,7 +345,7 @@ func TestStop(t *testing.T) {
 	go func() {
 		code <- w.code(request{url: strings.Replace(pod.url, w.address, inner.Addr().String(), 1), body: pod.body(), files: pod.files})
 	}()
-	waitFor(t, "the request is worked on", func() bool {
+	kit.EventuallyTrue(t, "the request is worked on", func() bool {
 		if !w.server.working.TryAcquire(atOnce) {
 			return true
 		}
@@ -364,15 +353,11 @@ func TestStop(t *testing.T) {
 		return false
 	})
 	stop()
-	waitFor(t, "nobody listens", func() bool {
+	kit.EventuallyTrue(t, "nobody listens", func() bool {
 		_, err := w.send(request{url: "https://" + inner.Addr().String()})
 		return err != nil
 	})
 	close(w.actions.wait)
-	if got := <-code; got != http.StatusOK {
-		t.Errorf("got %d", got)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, "code", http.StatusOK, <-code)
+	check.Must(t, <-ended)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -66,9 +67,7 @@ func newWorld(t *testing.T) *world {
 	go func() { ended <- w.server.Serve(ctx, inner) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		check.Must(t, <-ended)
 	})
 	return w
 }
@@ -86,9 +85,7 @@ func (w *world) newIssuer() *Issuer {
 // search looks for secret values.
 func (w *world) search() {
 	metrics, err := w.registry.Gather()
-	if err != nil {
-		w.Error(err)
-	}
+	check.Must(w, err)
 	seen := map[string]string{"the log": w.log.String(), "the metrics": fmt.Sprint(metrics), "the answers": strings.Join(w.answers, "\n")}
 	if len(seen["the log"]) == 0 || len(seen["the metrics"]) == 0 {
 		w.Error("nothing was logged, or counted: nothing could be found")
@@ -197,9 +194,7 @@ func (w *world) send(r request) (answered, error) {
 		return answered{}, err
 	}
 	text, err := io.ReadAll(response.Body)
-	if err := response.Body.Close(); err != nil {
-		w.Error(err)
-	}
+	check.Must(w, response.Body.Close())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers = append(w.answers, fmt.Sprint(response.Header), string(text))
@@ -216,9 +211,7 @@ func (w *world) code(r request) int {
 
 func (w *world) checkCode(what string, r request, want int) {
 	w.Helper()
-	if code := w.code(r); code != want {
-		w.Errorf("%s: answered %d, want %d", what, code, want)
-	}
+	check.Equal(w, what+": code", want, w.code(r))
 }
 
 // client returns a client that trusts the CA of the files, or the present CA.
@@ -397,16 +390,6 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
-}
-
-// waitFor waits for a step that does not depend on the clock.
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
 }
 
 func listenAnywhere(t *testing.T) (net.Listener, error) {

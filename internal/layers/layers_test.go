@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 const module = "github.com/krake-observer/krake-observer/"
@@ -147,8 +149,6 @@ func TestObjections(t *testing.T) {
 		{"internal/lens", "k8s.io/client-go/dynamic", false, true},
 		{"pkg/schema", "k8s.io/client-go/kubernetes/scheme", false, false},
 	} {
-		if got := objection(c.pkg, c.imported, c.inTest); (got != "") != c.want {
-			t.Errorf("%s imports %s: %q", c.pkg, c.imported, got)
-		}
+		check.Equal(t, c.pkg+" may not import "+c.imported, c.want, objection(c.pkg, c.imported, c.inTest) != "")
 	}
 }

@@ -1,6 +1,7 @@
 package lens
 
 import (
+	_ "embed"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -17,54 +18,13 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-const web = `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - name: web
-        image: nginx:1.27
-        args: [-q, -x]
-        ports: [{containerPort: 80}, {containerPort: 443, name: tls}]
-      - {name: side, image: envoy:1}
-      volumes: [{name: tmp, emptyDir: {}}]
-`
+//go:embed testdata/web.yaml
+var web string
 
 // live is the Deployment with what others have added.
-const live = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-  namespace: demo
-  uid: "7"
-  labels: {app: web}
-  annotations: {team: blue}
-  managedFields:
-  - {manager: kubectl-scale, operation: Update, time: "2026-01-02T15:04:05Z", fieldsV1: {"f:spec": {"f:replicas": {}}}}
-spec:
-  replicas: 5
-  minReadySeconds: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: injected, image: istio:1}
-      - name: web
-        image: nginx:1.27
-        args: [-q, -x]
-        env: [{name: LEVEL, value: debug}]
-        ports: [{containerPort: 80, protocol: TCP}, {containerPort: 443, name: tls, protocol: TCP}]
-      - {name: side, image: envoy:1, imagePullPolicy: Always}
-      tolerations: [{key: a, operator: Exists}, {key: b, operator: Exists}]
-      volumes: [{name: tmp, emptyDir: {}}]
-status: {replicas: 5}
-`
+//
+//go:embed testdata/live.yaml
+var live string
 
 func parsed(t testing.TB, text string) map[string]any {
 	t.Helper()
@@ -163,59 +123,9 @@ func TestAToggledSchemaObservesExactlyTheseFields(t *testing.T) {
 }
 
 // linesOfWeb has a sign of the look of each line, and t for a field that can be toggled.
-const linesOfWeb = `
-=	apiVersion: apps/v1
-=	kind: Deployment
- 	metadata:
- 	  annotations:
-.t	    team: blue
- 	  labels:
-=t	    app: web
-=	  name: web
-=	  namespace: demo
-.	  uid: "7"
- 	spec:
-.t	  minReadySeconds: 3
-!t	  replicas: 5	# 2	# kubectl-scale
- 	  selector:
- 	    matchLabels:
-=t	      app: web
- 	  template:
- 	    metadata:
- 	      labels:
-=t	        app: web
- 	    spec:
-!t	      containers:	# fewer elements	# 2 elements; found by name
-!	      - image: istio:1	# no such element
-.	        name: injected
-=t	      - args:	# 2 elements
-*	        - '***'
-*	        - '***'
-.t	        env:
-.t	        - name: LEVEL
-*t	          value: '***'
-=t	        image: nginx:1.27
-=t	        name: web
-=t	        ports:	# 2 elements; found by containerPort, protocol
-=t	        - containerPort: 80
-.t	          protocol: TCP
-=t	        - containerPort: 443
-=t	          name: tls
-.t	          protocol: TCP
-=t	      - image: envoy:1
-.t	        imagePullPolicy: Always
-=t	        name: side
-.t	      tolerations:
-.t	      - key: a
-.t	        operator: Exists
-.t	      - key: b
-.t	        operator: Exists
-=t	      volumes:	# 1 element; found by name
-=	      - emptyDir: {}
-=t	        name: tmp
- 	status:
-.	  replicas: 5
-`
+//
+//go:embed testdata/linesOfWeb.txt
+var linesOfWeb string
 
 func TestLinesShowHowEachFieldIsObserved(t *testing.T) {
 	_, lines := linesOf(t, "", live)
@@ -233,7 +143,7 @@ func TestLinesShowHowEachFieldIsObserved(t *testing.T) {
 		}
 		shown = append(shown, row)
 	}
-	check.Equal(t, "lines", strings.Split(linesOfWeb, "\n"), strings.Split("\n"+strings.Join(shown, "\n")+"\n", "\n"))
+	check.Equal(t, "lines", strings.Split(linesOfWeb, "\n"), append(shown, ""))
 }
 
 // A field that is added and removed again leaves nothing behind, not even the length of its list.

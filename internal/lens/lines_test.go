@@ -75,9 +75,7 @@ func TestMissingFieldsAndElementsAreShown(t *testing.T) {
 	lines, _ := shownOf(t, desired, "", found, false)
 	kind := lineAt(t, lines, "spec.type")
 	check.Equal(t, "type", []string{"  type:", "NodePort", string(Drifting)}, []string{kind.Text, kind.Desired, string(kind.Look)})
-	if kind.Toggle == nil {
-		t.Error("the type cannot be toggled")
-	}
+	check.Equal(t, "the type can be toggled", true, kind.Toggle != nil)
 	labels := lineAt(t, lines, "metadata.labels")
 	check.Equal(t, "labels", Drifting, labels.Look)
 	if !strings.Contains(labels.Desired, `"team":"blue"`) {

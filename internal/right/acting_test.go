@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // granted is a right to act, or the errors that deny it.
@@ -71,9 +73,7 @@ func TestOutliving(t *testing.T) {
 	longer, done := Outlive(ending, 50*time.Millisecond)
 	defer done()
 	end()
-	if longer.Err() != nil {
-		t.Error("it ends with the other")
-	}
+	check.Must(t, longer.Err())
 	select {
 	case <-longer.Done():
 	case <-time.After(30 * time.Second):

@@ -60,9 +60,7 @@ func TestFence(t *testing.T) {
 			deleteErr := services.Delete(t.Context(), "web", metav1.DeleteOptions{})
 			deleteAllErr := services.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 			for _, err := range []error{createErr, updateErr, patchErr, deleteErr, deleteAllErr} {
-				if !errors.Is(err, c.right) {
-					t.Errorf("write: %v, want %v", err, c.right)
-				}
+				check.Equal(t, "write", c.right, err, cmpopts.EquateErrors())
 			}
 			check.Equal(t, "asked", c.want, *asked, cmpopts.EquateEmpty())
 		})

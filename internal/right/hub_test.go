@@ -2,14 +2,13 @@ package right
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,9 +132,7 @@ func TestTheTargetMustNotBeTheHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		a := w.start(t, ours, func(o *Options) { o.HubUID = ourTarget })
-		if err := <-a.ended; !errors.Is(err, ErrTargetIsHub) {
-			t.Errorf("Run: %v, want ErrTargetIsHub", err)
-		}
+		check.Equal(t, "Run", ErrTargetIsHub, <-a.ended, cmpopts.EquateErrors())
 		check.Equal(t, "the agent", "does not act", a.stands())
 		if _, err := w.hub.get(application.AgentsNamespace, hubLease); err == nil {
 			t.Error("it has written the Lease on the hub")
@@ -182,9 +179,7 @@ func TestOnlyDeletionUnbinds(t *testing.T) {
 			o.Duration, o.RenewDeadline, o.RetryPeriod, o.Heartbeat = 24*time.Hour, 12*time.Hour, 6*time.Hour, time.Hour
 		})
 		sleep(365 * 24 * time.Hour)
-		if a.stands() != "does not act" || w.hub.holder(t, hubLease) != "them" {
-			t.Fatal("it has taken what another target has")
-		}
+		check.Equal(t, "the agent, and who holds the Lease", []string{"does not act", "them"}, []string{a.stands(), w.hub.holder(t, hubLease)})
 		w.hub.remove(hubLease)
 		a.awaitActing(t, 2*time.Hour)
 		a.checkTold(t, "Refused", "Acting")
@@ -249,17 +244,11 @@ func TestHubLease(t *testing.T) {
 				return
 			}
 			a.awaitLoss(t)
-			if a.stands() != "does not act" {
-				t.Errorf("it %s after the loss", a.stands())
-			}
+			check.Equal(t, "after the loss the agent", "does not act", a.stands())
 			if holder := w.hub.holder(t, hubLease); holder == "them" {
-				if diff := gocmp.Diff(before, w.hub.lease(t, hubLease)); diff != "" {
-					t.Errorf("the Lease of who has taken it (-before +after):\n%s", diff)
-				}
+				check.Equal(t, "the Lease of who has taken it", before, w.hub.lease(t, hubLease))
 			}
-			if w.target.holder(t, targetLease) != ours {
-				t.Error("the Lease on the target is given back while passes may be under way")
-			}
+			check.Equal(t, "who holds the Lease on the target while passes may be under way", ours, w.target.holder(t, targetLease))
 		})
 	}
 }
@@ -292,24 +281,18 @@ func TestUnreachableHub(t *testing.T) {
 			cut(w.hub)
 			a := w.start(t, ours)
 			sleep(time.Hour)
-			if a.stands() != "does not act" || a.Refusal() != "" {
-				t.Fatalf("at first start, without a hub, it %s (%s)", a.stands(), a.Refusal())
-			}
+			check.Equal(t, "at first start, without a hub, the agent", []string{"does not act", ""}, []string{a.stands(), a.Refusal()})
 			w.hub.clear()
 			a.awaitActing(t, retryMost+hubTimeout)
 
 			cut(w.hub)
 			before := len(w.hub.requests())
 			sleep(time.Hour)
-			if a.stands() != "acts" {
-				t.Errorf("while the hub is away it %s", a.stands())
-			}
+			check.Equal(t, "while the hub is away the agent", "acts", a.stands())
 			checkRetries(t, w.hub.requests()[before:])
 			w.hub.clear()
 			sleep(retryMost + hubTimeout)
-			if w.hub.holder(t, hubLease) != ours || a.stands() != "acts" {
-				t.Errorf("when the hub is back it %s", a.stands())
-			}
+			check.Equal(t, "when the hub is back the agent, and who holds its Lease", []string{"acts", ours}, []string{a.stands(), w.hub.holder(t, hubLease)})
 			a.checkTold(t, "HubLost", "HubBack", "Acting", "HubLost", "HubBack")
 		})
 	}
@@ -356,8 +339,6 @@ func TestIdentityIsAskedFirst(t *testing.T) {
 			t.Errorf("the Lease on the hub is taken for nobody, and it %s", a.stands())
 		}
 		a.awaitActing(t, time.Minute)
-		if got := w.hub.lease(t, hubLease).Annotations[application.TargetAnnotation]; got != string(ourTarget) {
-			t.Errorf("bound to %q", got)
-		}
+		check.Equal(t, "bound to", string(ourTarget), w.hub.lease(t, hubLease).Annotations[application.TargetAnnotation])
 	})
 }

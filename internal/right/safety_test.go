@@ -10,6 +10,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // hostile is an unreliable server: it refuses requests, drops them, loses answers, or is slow.
@@ -84,9 +86,7 @@ func TestAWrongClockTakesNoLease(t *testing.T) {
 				a := w.start(t, ours)
 				if test.renews {
 					sleep(time.Hour)
-					if a.stands() != "does not act" || w.target.holder(t, targetLease) != "them" {
-						t.Errorf("it has taken the Lease of who renews it, and %s", a.stands())
-					}
+					check.Equal(t, "the agent and the holder", []string{"does not act", "them"}, []string{a.stands(), w.target.holder(t, targetLease)})
 					return
 				}
 				a.awaitActing(t, time.Hour)
@@ -119,9 +119,7 @@ func TestDeletedLeaseOfAHolderThatTheHubHasForgotten(t *testing.T) {
 		first.awaitActing(t, 0)
 		w.hub.cut("first")
 		sleep(2 * beatsOfHub * DefaultHeartbeat)
-		if first.stands() != "acts" {
-			t.Fatalf("without the hub it %s", first.stands())
-		}
+		check.Equal(t, "without the hub the first", "acts", first.stands())
 		w.target.cut("first")
 		w.target.remove(targetLease)
 		second, began := w.start(t, "second"), time.Now()

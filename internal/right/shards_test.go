@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 func divided(shards int) func(*Options) { return func(o *Options) { o.Shards = shards } }
@@ -104,20 +105,14 @@ func TestShards(t *testing.T) {
 				sleep(time.Minute)
 				checkAll(t, agents, 3)
 				leaving := w.target.holder(t, application.ShardLease(cluster, shard))
-				if err := test.gone(w, leaving, agents[leaving]); err != nil {
-					t.Error(err)
-				}
+				check.Must(t, test.gone(w, leaving, agents[leaving]))
 				left := agents[leaving]
 				delete(agents, leaving)
 				sleep(test.by)
 				checkAll(t, agents, 3)
-				if left.Target() == nil {
-					t.Error("the one that is gone may still write")
-				}
+				check.Equal(t, "the one that is gone may still write", false, left.Target() == nil)
 				for _, a := range agents {
-					if a.Refusal() != "" {
-						t.Errorf("an agent is refused: %s", a.Refusal())
-					}
+					check.Equal(t, "refusal", "", a.Refusal())
 				}
 			})
 		}
@@ -172,9 +167,7 @@ func TestNumberOfShardsChanges(t *testing.T) {
 				}
 				sleep(2 * DefaultDuration)
 				checkAll(t, all, test.to)
-				if before := w.target.lease(t, targetLease).Annotations[application.ShardsBeforeAnnotation]; before != "" {
-					t.Errorf("the Lease says that agents may still divide by %s", before)
-				}
+				check.Equal(t, "by what agents may still divide", "", w.target.lease(t, targetLease).Annotations[application.ShardsBeforeAnnotation])
 			})
 		}
 	}
@@ -252,17 +245,13 @@ func TestShardsAndTheNameOfTheCluster(t *testing.T) {
 		w.hub.remove(hubLease)
 		sleep(2 * longestBeat)
 		checkAll(t, agents, 3)
-		if w.hub.holder(t, hubLease) != w.target.holder(t, targetLease) {
-			t.Error("the first shard does not hold the Lease on the hub")
-		}
+		check.Equal(t, "who holds the Lease on the hub", w.target.holder(t, targetLease), w.hub.holder(t, hubLease))
 	})
 	inBubble(t, "taken by another agent of the target, while the first shard has no replica", func(t *testing.T) {
 		w := newWorld()
 		agents := w.threeActing(t)
 		first := w.target.holder(t, targetLease)
-		if err := agents[first].end(); err != nil {
-			t.Error(err)
-		}
+		check.Must(t, agents[first].end())
 		delete(agents, first)
 		w.start(t, "another", func(o *Options) { o.Namespace = "elsewhere" }).awaitActing(t, longestBeat)
 		sleep(longestBeat)

@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // takenBy is the Lease after another agent has taken it.
@@ -83,30 +85,21 @@ func TestUnreachableTarget(t *testing.T) {
 				sleep(time.Minute)
 				cut(w.target)
 				sleep(DefaultRenewDeadline - 1)
-				if a.stands() != "acts" {
-					t.Errorf("it %s before the renewal is overdue", a.stands())
-				}
+				check.Equal(t, "before the renewal is overdue the agent", "acts", a.stands())
 				sleep(DefaultRetryPeriod)
-				if a.stands() != "unreachable" {
-					t.Errorf("when the renewal is overdue: it %s", a.stands())
-				}
+				check.Equal(t, "when the renewal is overdue the agent", "unreachable", a.stands())
 				sleep(10 * time.Minute)
-				if err := a.Wait(t.Context()); err != nil || a.stands() != "unreachable" {
-					t.Errorf("after ten minutes: it %s, Wait: %v", a.stands(), err)
-				}
+				check.Must(t, a.Wait(t.Context()))
+				check.Equal(t, "after ten minutes the agent", "unreachable", a.stands())
 				test.meanwhile(t, w)
 				w.target.clear()
 				if test.lost {
 					a.awaitLoss(t)
-					if a.stands() != "does not act" {
-						t.Errorf("after the loss it %s", a.stands())
-					}
+					check.Equal(t, "after the loss the agent", "does not act", a.stands())
 					return
 				}
 				sleep(DefaultRenewDeadline)
-				if a.stands() != "acts" {
-					t.Errorf("after the return it %s", a.stands())
-				}
+				check.Equal(t, "after the return the agent", "acts", a.stands())
 				a.checkTold(t, "Acting", "TargetLost", "TargetBack")
 			})
 		}
@@ -123,9 +116,7 @@ func TestLostAnswers(t *testing.T) {
 		w.hub.setWeather(losesEveryThird("update"))
 		for range 60 {
 			sleep(time.Minute)
-			if a.stands() != "acts" {
-				t.Fatalf("it %s", a.stands())
-			}
+			check.Equal(t, "the agent", "acts", a.stands())
 		}
 	})
 }
@@ -170,13 +161,9 @@ func TestStoppedProcess(t *testing.T) {
 				return false, context.DeadlineExceeded
 			})
 			sleep(DefaultRenewDeadline - 1)
-			if a.stands() != "acts" {
-				t.Errorf("it %s before the renewal is overdue", a.stands())
-			}
+			check.Equal(t, "before the renewal is overdue the agent", "acts", a.stands())
 			sleep(1)
-			if a.stands() != "does not act" {
-				t.Errorf("it %s when the renewal is overdue", a.stands())
-			}
+			check.Equal(t, "when the renewal is overdue the agent", "does not act", a.stands())
 			sleep(time.Hour)
 			if test.taken {
 				w.target.edit(t, targetLease, takenBy("them"))
@@ -188,14 +175,10 @@ func TestStoppedProcess(t *testing.T) {
 			})
 			close(goOn)
 			synctest.Wait()
-			if a.stands() != "does not act" {
-				t.Errorf("it %s when it goes on", a.stands())
-			}
+			check.Equal(t, "when the process goes on the agent", "does not act", a.stands())
 			close(answer)
 			sleep(DefaultRetryPeriod)
-			if (a.stands() == "acts") == test.taken {
-				t.Errorf("in the end it %s", a.stands())
-			}
+			check.Equal(t, "in the end it acts", !test.taken, a.stands() == "acts")
 			a.checkTold(t, "Acting")
 			if !test.taken {
 				return
@@ -238,9 +221,7 @@ func TestARestoredServer(t *testing.T) {
 			of.restore(former)
 			select {
 			case err := <-a.ended:
-				if !errors.Is(err, resync.ErrRestored) {
-					t.Errorf("Run: %v", err)
-				}
+				check.Equal(t, "Run", resync.ErrRestored, err, cmpopts.EquateErrors())
 			case <-time.After(2 * DefaultHeartbeat):
 				t.Fatalf("Run does not end, and the agent %s", a.stands())
 			}

@@ -7,11 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The content of the Leases, and their release.
@@ -20,41 +21,27 @@ func TestLeases(t *testing.T) {
 		w := newWorld()
 		began := metav1.NowMicro()
 		a := w.start(t, ours)
-		if took := a.awaitActing(t, time.Second); took != 0 {
-			t.Errorf("the only agent acts after %s, want at once", took)
-		}
+		check.Equal(t, "the time until the only agent acts", 0, a.awaitActing(t, time.Second))
 		sleep(time.Minute)
 		now := metav1.NowMicro()
 		want := coordinationv1.LeaseSpec{
 			HolderIdentity: new(ours), LeaseDurationSeconds: new(int32(15)), LeaseTransitions: new(int32(0)), AcquireTime: &began, RenewTime: &now,
 		}
 		onTarget := w.target.lease(t, targetLease)
-		if diff := gocmp.Diff(want, onTarget.Spec); diff != "" {
-			t.Errorf("the Lease on the target (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "the Lease on the target", want, onTarget.Spec)
 		want.LeaseDurationSeconds = new(int32(80))
 		onHub := w.hub.lease(t, hubLease)
 		want.RenewTime = onHub.Spec.RenewTime
 		if age := time.Since(want.RenewTime.Time); age > longestBeat {
 			t.Errorf("the Lease on the hub was renewed %s ago, want %s at most", age, longestBeat)
 		}
-		if diff := gocmp.Diff(want, onHub.Spec); diff != "" {
-			t.Errorf("the Lease on the hub (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "the Lease on the hub", want, onHub.Spec)
 		bound := map[string]string{application.TargetAnnotation: string(ourTarget), application.TargetLeaseAnnotation: string(onTarget.UID)}
-		if diff := gocmp.Diff(bound, onHub.Annotations); diff != "" {
-			t.Errorf("what it is bound to (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "what it is bound to", bound, onHub.Annotations)
 
-		if err := a.end(); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		if w.target.holder(t, targetLease) != "" || w.hub.holder(t, hubLease) != "" {
-			t.Error("the Leases are not given back")
-		}
-		if a.stands() != "does not act" {
-			t.Error("it may act after its end")
-		}
+		check.Must(t, a.end())
+		check.Equal(t, "who holds the Leases", []string{"", ""}, []string{w.target.holder(t, targetLease), w.hub.holder(t, hubLease)})
+		check.Equal(t, "after its end the agent", "does not act", a.stands())
 		a.checkTold(t, "Acting")
 	})
 }
@@ -72,9 +59,7 @@ func TestWritesAtRest(t *testing.T) {
 			t.Errorf("in an hour %d requests to the target, %d of them renewals, want 1800", asked, wrote)
 		}
 		asked := w.hub.requests()[hubAsked:]
-		if wrote := w.hub.writes() - hubWrote; wrote != len(asked) {
-			t.Errorf("in an hour %d requests to the hub, %d of them renewals", len(asked), wrote)
-		}
+		check.Equal(t, "renewals among the requests to the hub", len(asked), w.hub.writes()-hubWrote)
 		if least, most := apart(asked); least < DefaultHeartbeat-2*time.Second || most > longestBeat || most-least < 2*time.Second {
 			t.Errorf("the heartbeats are %s to %s apart, want spread over 18 to 22 s", least, most)
 		}
@@ -130,12 +115,8 @@ func TestReplicas(t *testing.T) {
 			if took := time.Since(began); took < test.atLeast || took > test.by {
 				t.Errorf("the second acts after %s, want %s to %s", took, test.atLeast, test.by)
 			}
-			if w.target.holder(t, targetLease) != "second" || w.hub.holder(t, hubLease) != "second" {
-				t.Error("it does not hold both Leases")
-			}
-			if term := *w.target.lease(t, targetLease).Spec.LeaseTransitions; term != 1 {
-				t.Errorf("the Lease has come to another holder %d times, want 1", term)
-			}
+			check.Equal(t, "who holds the Leases", []string{"second", "second"}, []string{w.target.holder(t, targetLease), w.hub.holder(t, hubLease)})
+			check.Equal(t, "how often the Lease has come to another holder", 1, *w.target.lease(t, targetLease).Spec.LeaseTransitions)
 		})
 	}
 }
@@ -154,9 +135,7 @@ func TestEndDuringARequest(t *testing.T) {
 			if first.stands() == "acts" {
 				acted++
 			}
-			if err := first.end(); err != nil {
-				t.Error(err)
-			}
+			check.Must(t, first.end())
 			sleep(2 * answer) // what was cut off is carried out
 			for name, server := range map[string]*server{targetLease: w.target, hubLease: w.hub} {
 				lease, err := server.get(application.AgentsNamespace, name)
@@ -181,9 +160,7 @@ func TestWithoutElection(t *testing.T) {
 		first := w.start(t, "first", elects)
 		first.awaitActing(t, 0)
 		sleep(time.Hour)
-		if first.stands() != "acts" {
-			t.Errorf("it %s, want: it acts, for it needs nothing of the target", first.stands())
-		}
+		check.Equal(t, "without the target, of which it needs nothing, the agent", "acts", first.stands())
 
 		t.Log("A second one takes its place at once: the first was killed, or learns it.")
 		w.start(t, "second", elects).awaitActing(t, 0)
@@ -219,9 +196,7 @@ func TestWait(t *testing.T) {
 		a := w.start(t, ours)
 		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := a.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait before: %v, want the context's error", err)
-		}
+		check.Equal(t, "Wait before", context.DeadlineExceeded, a.Wait(brief), cmpopts.EquateErrors())
 		w.hub.clear()
 		a.awaitActing(t, retryMost)
 

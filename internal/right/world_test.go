@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // The Leases of the tests, and their target.
@@ -202,13 +203,10 @@ func (s *server) edit(t *testing.T, name string, how func(*coordinationv1.Lease)
 	if apierrors.IsNotFound(err) {
 		found, err = s.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	how(found)
-	if _, err := s.update(found); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.update(found)
+	check.Must(t, err)
 }
 
 // snapshot is the data of a server at a time.
@@ -238,9 +236,7 @@ func (s *server) remove(name string) {
 func (s *server) lease(t *testing.T, name string) *coordinationv1.Lease {
 	t.Helper()
 	found, err := s.get(application.AgentsNamespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }
 
@@ -358,9 +354,7 @@ func (a *agent) told() []string {
 
 func (a *agent) checkTold(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := gocmp.Diff(want, a.told()); diff != "" {
-		t.Errorf("what was told (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what was told", want, a.told())
 }
 
 // end asks the agent to end, and returns the result of its Run.
@@ -374,9 +368,7 @@ func (a *agent) awaitLoss(t *testing.T) {
 	t.Helper()
 	select {
 	case err := <-a.ended:
-		if !errors.Is(err, ErrLost) {
-			t.Errorf("Run: %v, want ErrLost", err)
-		}
+		check.Equal(t, "Run", ErrLost, err, cmpopts.EquateErrors())
 	case <-time.After(time.Hour):
 		t.Fatalf("Run does not end, and the agent %s", a.stands())
 	}

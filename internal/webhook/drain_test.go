@@ -34,9 +34,7 @@ func TestDrain(t *testing.T) {
 		})
 	}()
 	<-serving
-	if closes() {
-		t.Error("a connection is given up before the end")
-	}
+	check.Equal(t, "a connection is given up before the end", false, closes())
 	told := time.Now()
 	stop()
 	for !closes() { // the signal arrives a moment later

@@ -341,15 +341,6 @@ func decoded(t *testing.T, text []byte) any {
 	return value
 }
 
-// The namespace is that of the request: at a creation, the object may omit it.
-func TestNamespaceOfTheRequest(t *testing.T) {
-	object := raw(t, `
-metadata: {name: app, annotations: {krake.dev/application: v1}}
-data: {spec.manifest: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo}}'}
-`)
-	patched(t, object, review(t, object, nil))
-}
-
 // A refusal is a 422 that names each place, so that kubectl prints them all.
 func TestRefusal(t *testing.T) {
 	cases := []struct {
@@ -359,16 +350,6 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"no data at all", `{metadata: {name: app, annotations: {krake.dev/application: v1}}}`, "",
 			[]string{"FieldValueRequired data.spec.manifest"}},
-		{"every mistake, not the first one only", `
-metadata: {name: app, annotations: {krake.dev/application: v1}}
-data:
-  spec.manifest: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}'
-  spec.observer_schema: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: 1, b: [null]}}'
-`, "", []string{
-			"FieldValueForbidden data.spec.manifest[0].metadata.namespace",
-			"FieldValueInvalid data.spec.observer_schema[0].data.a",
-			"FieldValueInvalid data.spec.observer_schema[0].data.b",
-		}},
 		{"an update is checked as a creation is", strings.Replace(published, manifestOne, "{}", 1), published, []string{
 			"FieldValueInvalid data.spec.manifest[0].apiVersion",
 			"FieldValueInvalid data.spec.manifest[0].kind",
@@ -401,22 +382,6 @@ func causesOf(response *admissionv1.AdmissionResponse) []string {
 		causes = append(causes, fmt.Sprintf("%s %s", cause.Type, cause.Field))
 	}
 	return causes
-}
-
-// Legal but suspicious input produces a warning.
-func TestWarnings(t *testing.T) {
-	object := raw(t, `
-metadata: {name: app, annotations: {krake.dev/application: v1}}
-data:
-  spec.manifest: '{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}'
-  spec.observer_schema: |
-    {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: null},
-      {observer_schema_list_min_length: 0, observer_schema_list_max_length: 4}]}}
-`)
-	response := review(t, object, nil)
-	patched(t, object, response)
-	want := []string{"data.spec.observer_schema[0].spec.ports: observer_schema_list_min_length is below the manifest's 1 elements, so they may be removed"}
-	check.Equal(t, "warnings", want, response.Warnings)
 }
 
 // The webhook's clock decides whether a hold is past.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -45,9 +46,7 @@ func replicaOf(server *fake.Clientset) *signing {
 func TestOneKeyForAllReplicas(t *testing.T) {
 	server := shippedSecrets()
 	first, second := replicaOf(server), replicaOf(server)
-	if first.Ready(nil) == nil {
-		t.Error("ready without a key")
-	}
+	check.Equal(t, "ready without a key", false, first.Ready(nil) == nil)
 	check.Must(t, first.refresh(t.Context()))
 	check.Must(t, second.refresh(t.Context()))
 	check.Must(t, second.Ready(nil))
@@ -97,7 +96,5 @@ func TestNoKey(t *testing.T) {
 	if err := replica.refresh(t.Context()); err == nil {
 		t.Error("an unreadable key was replaced")
 	}
-	if err := replica.sign(kit.Application("demo", "app", "[]")); !errors.Is(err, errNoSigningKey) {
-		t.Error("signed:", err)
-	}
+	check.Equal(t, "signed", errNoSigningKey, replica.sign(kit.Application("demo", "app", "[]")), cmpopts.EquateErrors())
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -47,9 +48,7 @@ func TestRenew(t *testing.T) {
 	answers := make(chan error, 2)
 	for range cap(answers) {
 		go func() { answers <- list() }()
-		if credentials := <-asked; credentials != "Bearer token" {
-			t.Errorf("asked with %q", credentials)
-		}
+		check.Equal(t, "credentials", "Bearer token", <-asked)
 	}
 	connection.Renew()
 	for range cap(answers) {

@@ -21,18 +21,11 @@ func TestValidate(t *testing.T) {
 		{"users of a guard that is not served", []string{"--guard-break-glass-users=carol"}, []string{
 			"--guard-break-glass-users and --guard-break-glass-groups: have a meaning with --guard only",
 		}},
-		{"groups of a guard that is not served", []string{"--guard-break-glass-groups=oncall"}, []string{
-			"--guard-break-glass-users and --guard-break-glass-groups: have a meaning with --guard only",
-		}},
 		{"a guard that is not served has any address", []string{"--guard-bind-address=x", "--guard-name=X"}, nil},
 		{"several mistakes are told at once", []string{"--guard", "--guard-name=Guard", "--guard-bind-address=9443"}, []string{
 			`--guard-name: "Guard": a DNS-1035 label must consist of lower case alphanumeric characters or '-', ` +
 				`start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
 			"--guard-bind-address: address 9443: missing port in address",
-		}},
-		{"no name", []string{"--guard", "--guard-name="}, []string{
-			`--guard-name: "": a DNS-1035 label must consist of lower case alphanumeric characters or '-', ` +
-				`start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
 		}},
 		{"a port by name", []string{"--guard", "--guard-bind-address=:https"}, []string{`--guard-bind-address: "https" is no port`}},
 		{"a port that is too high", []string{"--guard", "--guard-bind-address=:65536"}, []string{`--guard-bind-address: "65536" is no port`}},

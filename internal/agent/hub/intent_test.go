@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -36,9 +37,8 @@ func TestIntentChanged(t *testing.T) {
 			before.UID = "1"
 			after := before.DeepCopy()
 			c.change(after)
-			if got := IntentChanged("local", func(*corev1.ConfigMap) {}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			update := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+			check.Equal(t, "the agent is woken", c.want, IntentChanged("local", func(*corev1.ConfigMap) {}).Update(update))
 		})
 	}
 }

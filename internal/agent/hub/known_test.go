@@ -1,6 +1,10 @@
 package hub
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/krake-observer/krake-observer/test/check"
+)
 
 // A replica is ready when it knows the Applications.
 func TestReady(t *testing.T) {
@@ -9,7 +13,5 @@ func TestReady(t *testing.T) {
 		t.Error("it is ready and knows nothing")
 	}
 	known.synced.Store(true)
-	if err := known.Check(nil); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, known.Check(nil))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -126,9 +128,7 @@ func TestConfirm(t *testing.T) {
 	if err != nil || known.ResourceVersion != stored.ResourceVersion {
 		t.Errorf("known is %v (%v), want version %s", known, err, stored.ResourceVersion)
 	}
-	if len(*notified) == 0 {
-		t.Error("nobody is notified")
-	}
+	check.Equal(t, "somebody is notified", true, len(*notified) > 0)
 	failures = 1
 	ending, end := context.WithCancel(t.Context())
 	end()
@@ -147,14 +147,10 @@ func TestResyncNow(t *testing.T) {
 	h := &Resync{hurry: make(chan struct{}, 1)}
 	h.Now()
 	h.Now()
-	if !h.wait(t.Context()) {
-		t.Error("it does not begin")
-	}
+	check.Equal(t, "it begins", true, h.wait(t.Context()))
 	ending, end := context.WithCancel(t.Context())
 	end()
-	if h.wait(ending) {
-		t.Error("it begins twice, or at the end")
-	}
+	check.Equal(t, "it begins twice, or at the end", false, h.wait(ending))
 }
 
 func newResync(t *testing.T, live, silent client.WithWatch, name types.NamespacedName) (h *Resync, notified *[]types.NamespacedName) {
@@ -188,15 +184,9 @@ func TestHubResyncOfARestoredHub(t *testing.T) {
 			return err
 		},
 	})
-	if err := h.Run(t.Context()); !errors.Is(err, resync.ErrRestored) {
-		t.Errorf("begins: %v", err)
-	}
-	if err := h.check(t.Context(), time.Millisecond); !errors.Is(err, resync.ErrRestored) {
-		t.Errorf("later: %v", err)
-	}
-	if len(*notified) > 0 {
-		t.Errorf("notified: %v", *notified)
-	}
+	check.Equal(t, "begins", resync.ErrRestored, h.Run(t.Context()), cmpopts.EquateErrors())
+	check.Equal(t, "later", resync.ErrRestored, h.check(t.Context(), time.Millisecond), cmpopts.EquateErrors())
+	check.Empty(t, "notified", *notified)
 }
 
 // frozen returns a client whose answers stay those of the present server.

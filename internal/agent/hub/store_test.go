@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -258,9 +259,7 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 	for range 2 {
 		h.mustRun(t, h.mustGet(t), application.StateRunning)
 	}
-	if len(h.patches) > 0 {
-		t.Errorf("written: %q", h.patches)
-	}
+	check.Empty(t, "patches", h.patches)
 }
 
 // The cache is behind for a moment after each write. Our own write is read nevertheless, and
@@ -277,9 +276,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 		t.Errorf("read: %+v", app)
 	}
 	h.mustRun(t, app, application.StateFailed)
-	if got := h.stored(t).Labels[application.StateLabel]; got != string(application.StateFailed) {
-		t.Errorf("state is %s", got)
-	}
+	check.Equal(t, "state", string(application.StateFailed), h.stored(t).Labels[application.StateLabel])
 }
 
 // When the cache is newer than our write, its version is used, and our own is dropped.
@@ -288,12 +285,8 @@ func TestCacheCatchesUp(t *testing.T) {
 	h.freeze(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
 	h.freeze(t)
-	if app := h.mustGet(t); app.Status.State != application.StateRunning {
-		t.Errorf("read: %+v", app)
-	}
-	if len(h.written) > 0 {
-		t.Errorf("kept: %v", h.written)
-	}
+	check.Equal(t, "state", application.StateRunning, h.mustGet(t).Status.State)
+	check.Equal(t, "versions that are kept", 0, len(h.written))
 
 	h.mustRun(t, h.mustGet(t), application.StateFailed)
 	h.edit(t, respec)
@@ -310,19 +303,13 @@ func TestWrittenIsKeptUntilItIsCached(t *testing.T) {
 	h.freeze(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
 	h.RecordCached(before)
-	if app := h.mustGet(t); app.Status.State != application.StateRunning {
-		t.Errorf("an older event has come: read %+v", app)
-	}
+	check.Equal(t, "state after an older event", application.StateRunning, h.mustGet(t).Status.State)
 	another := h.stored(t)
 	another.UID = "2"
 	h.RecordCached(another)
-	if len(h.written) != 1 {
-		t.Error("what was written is forgotten for that of another Application")
-	}
+	check.Equal(t, "versions that are kept after an event of another Application", 1, len(h.written))
 	h.RecordCached(h.stored(t))
-	if len(h.written) > 0 {
-		t.Errorf("kept: %v", h.written)
-	}
+	check.Equal(t, "versions that are kept", 0, len(h.written))
 }
 
 // The event for our own write may arrive while the older version is being read.
@@ -331,9 +318,7 @@ func TestOwnWritesAreReadWhileTheCacheCatchesUp(t *testing.T) {
 	h.freeze(t)
 	h.mustRun(t, h.mustGet(t), application.StateRunning)
 	h.haveRead = func() { h.RecordCached(h.stored(t)) }
-	if app := h.mustGet(t); app.Status.State != application.StateRunning {
-		t.Errorf("read what was there before our write: %+v", app)
-	}
+	check.Equal(t, "state", application.StateRunning, h.mustGet(t).Status.State)
 }
 
 // An error of the cache does not drop our written version. The cache's next answer is older,
@@ -347,9 +332,7 @@ func TestOwnWritesSurviveAFailure(t *testing.T) {
 		t.Error("no error")
 	}
 	h.failure = nil
-	if app := h.mustGet(t); app.Status.State != application.StateRunning {
-		t.Errorf("read: %+v", app)
-	}
+	check.Equal(t, "state", application.StateRunning, h.mustGet(t).Status.State)
 }
 
 // If an Application was deleted and created again, nothing of the former one is read.
@@ -361,9 +344,7 @@ func TestRecreatedApplication(t *testing.T) {
 	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
 		t.Errorf("Application %v, error %v", app, err)
 	}
-	if len(h.written) > 0 {
-		t.Errorf("kept of what is gone: %v", h.written)
-	}
+	check.Equal(t, "versions that are kept of what is gone", 0, len(h.written))
 	h.failure = nil
 	another.UID, another.ResourceVersion = "2", "5" // perhaps of a restored hub, whose versions start again
 	delete(another.Data, application.StatusKey)
@@ -432,9 +413,7 @@ func TestUpdateIsBounded(t *testing.T) {
 		},
 	})
 	app.Status.State = application.StateRunning
-	if err := h.Update(t.Context(), app); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("updated: %v", err)
-	}
+	check.Equal(t, "update", context.DeadlineExceeded, h.Update(t.Context(), app), cmpopts.EquateErrors())
 	if left <= 0 || left > hubPatience {
 		t.Errorf("a write has %s, want no more than %s", left, hubPatience)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,23 +226,18 @@ func TestNoWriteGoesOutAsTheAgent(t *testing.T) {
 			return err
 		}},
 	} {
-		if err := test.do(); err != nil {
-			t.Errorf("%s: %v", test.want, err)
-		}
+		check.Must(t, test.do())
 		check.Equal(t, "requests", []string{test.want}, o.seen())
 	}
-	if n := o.connections.Load(); n != 1 {
-		t.Errorf("%d connections, want 1", n)
-	}
+	check.Equal(t, "connections", 1, o.connections.Load())
 }
 
 // A connection that already impersonates a user is not used for an account: the request would
 // have the groups of both.
 func TestImpersonationTwice(t *testing.T) {
 	config := &rest.Config{Host: "http://127.0.0.1:1", Impersonate: rest.ImpersonationConfig{UserName: "anna", Groups: []string{"system:masters"}}}
-	if _, err := newImpersonated(config, "demo", "krake-deployer"); err == nil || !strings.Contains(err.Error(), "already impersonates a user") {
-		t.Errorf("the error is %v", err)
-	}
+	_, err := newImpersonated(config, "demo", "krake-deployer")
+	check.Fails(t, "a client", err, "already impersonates a user")
 }
 
 // FuzzImpersonated: for any names, there is either no client or a client of exactly this
@@ -272,9 +268,7 @@ func FuzzImpersonated(f *testing.F) {
 			t.Fatalf("the user is %q", user)
 		}
 		check.Equal(t, "the user", []string{"system", "serviceaccount", namespace, name}, strings.Split(user[0], ":"))
-		if len(sent.Values("Impersonate-Group")) > 0 {
-			t.Errorf("there are groups: %v", sent)
-		}
+		check.Empty(t, "groups", sent.Values("Impersonate-Group"))
 	})
 }
 
@@ -344,12 +338,8 @@ func TestAccounts(t *testing.T) {
 			target, err := a.As(t.Context(), test.account)
 			kit.Must(t, err)
 			err = test.do(t, target)
-			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
-				t.Errorf("the error is %v, want %q", err, test.wantErr)
-			}
-			if missing := strings.HasPrefix(test.wantErr, "no such"); missing != errors.Is(err, reconcile.ErrNoAccount) {
-				t.Errorf("the error is of the wrong kind: %v", err)
-			}
+			check.Fails(t, "the write", err, test.wantErr)
+			check.Equal(t, "there is no account", strings.HasPrefix(test.wantErr, "no such"), errors.Is(err, reconcile.ErrNoAccount))
 			check.Equal(t, "requests", test.want, o.seen())
 		})
 	}
@@ -365,9 +355,7 @@ func TestAccountsAreLookedFor(t *testing.T) {
 		kit.Must(t, err)
 		for range 3 {
 			_, err = target.Create(t.Context(), theMap, o.object)
-			if errors.Is(err, reconcile.ErrNoAccount) != wantMissing {
-				t.Errorf("%s: the error is %v", why, err)
-			}
+			check.Equal(t, why+": there is no account", wantMissing, errors.Is(err, reconcile.ErrNoAccount))
 		}
 		looks := 0
 		for _, request := range o.seen() {
@@ -375,9 +363,7 @@ func TestAccountsAreLookedFor(t *testing.T) {
 				looks++
 			}
 		}
-		if looks != wantLooks {
-			t.Errorf("%s: %d looks, want %d", why, looks, wantLooks)
-		}
+		check.Equal(t, why+": looks", wantLooks, looks)
 	}
 	pass("one look for three objects", 1, true)
 	pass("the next pass looks again", 1, true)
@@ -398,9 +384,7 @@ func TestAccountsAreBounded(t *testing.T) {
 		_, err := a.As(t.Context(), reconcile.Account{Namespace: "demo", Name: fmt.Sprintf("a%d", i)})
 		kit.Must(t, err)
 	}
-	if n := a.writers.Len(); n != maxAccounts {
-		t.Errorf("%d writers are kept", n)
-	}
+	check.Equal(t, "writers that are kept", maxAccounts, a.writers.Len())
 	first, err := a.writesOf(theDeployer)
 	kit.Must(t, err)
 	if again, err := a.writesOf(theDeployer); err != nil || again != first {
@@ -421,9 +405,7 @@ func TestMayRead(t *testing.T) {
 	const review, look = "POST subjectaccessreviews", "GET serviceaccounts"
 	ask := func(want error, requests ...string) {
 		t.Helper()
-		if err := a.MayRead(t.Context(), theDeployer, theMap); !errors.Is(err, want) {
-			t.Errorf("error %v, want %v", err, want)
-		}
+		check.Equal(t, "error", want, a.MayRead(t.Context(), theDeployer, theMap), cmpopts.EquateErrors())
 		check.Equal(t, "requests", requests, o.seen())
 	}
 	ask(reconcile.ErrNoAccount, review, look)

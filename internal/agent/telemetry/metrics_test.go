@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -106,6 +107,9 @@ func scrape(t *testing.T, registry *prometheus.Registry) string {
 	return kept.String()
 }
 
+//go:embed testdata/metrics.txt
+var wantMetrics string
+
 // The exact metrics: alerts and dashboards of users depend on them.
 func TestMetrics(t *testing.T) {
 	counts := NewMetrics()
@@ -128,74 +132,7 @@ func TestMetrics(t *testing.T) {
 	counts.CountRequest("repair")
 	counts.SetActing("local", true)
 	counts.SetShards("local", 3)
-	const want = `# HELP krake_agent_acting 1 if this replica acts: it has the Leases of its cluster on target and hub. One replica of each cluster does, or one for each shard.
-# TYPE krake_agent_acting gauge
-krake_agent_acting{cluster="local"} 1
-# HELP krake_agent_hub_token_expiry_timestamp_seconds When the token for the hub expires, in seconds since 1970; none if the hub is the same cluster.
-# TYPE krake_agent_hub_token_expiry_timestamp_seconds gauge
-krake_agent_hub_token_expiry_timestamp_seconds 1.79e+09
-# HELP krake_agent_shards Among how many replicas the Applications of the cluster are divided (--shards): so many must act.
-# TYPE krake_agent_shards gauge
-krake_agent_shards{cluster="local"} 3
-# HELP krake_api_requests_total Requests to the API servers, by reason: create, repair, delete, read, resync or status. Watches and the Leases are not among them.
-# TYPE krake_api_requests_total counter
-krake_api_requests_total{reason="create"} 0
-krake_api_requests_total{reason="delete"} 0
-krake_api_requests_total{reason="read"} 0
-krake_api_requests_total{reason="repair"} 1
-krake_api_requests_total{reason="resync"} 0
-krake_api_requests_total{reason="status"} 0
-# HELP krake_applications Applications of this cluster by state, as each replica sees them.
-# TYPE krake_applications gauge
-krake_applications{state="COMPLETED"} 0
-krake_applications{state="CREATING"} 0
-krake_applications{state="DEGRADED"} 0
-krake_applications{state="DELETING"} 0
-krake_applications{state="FAILED"} 1
-krake_applications{state="MIGRATING"} 0
-krake_applications{state="READY_FOR_ACTION"} 0
-krake_applications{state="RESTARTING"} 0
-krake_applications{state="RUNNING"} 2
-krake_applications{state="TRANSLATING"} 0
-krake_applications{state="WAITING_FOR_CLEANING"} 0
-krake_applications{state="none"} 2
-# HELP krake_contended_objects Objects whose observed fields another client changes again and again.
-# TYPE krake_contended_objects gauge
-krake_contended_objects 4
-# HELP krake_drifts_total Drifts of objects, by outcome: reverted, recreated, observed, held, contended or stalled.
-# TYPE krake_drifts_total counter
-krake_drifts_total{kind="Deployment.apps",outcome="reverted"} 2
-krake_drifts_total{kind="Service",outcome="contended"} 1
-krake_drifts_total{kind="Service",outcome="held"} 1
-krake_drifts_total{kind="Service",outcome="observed"} 1
-krake_drifts_total{kind="Service",outcome="recreated"} 1
-krake_drifts_total{kind="Service",outcome="stalled"} 2
-# HELP krake_events_dropped_total Events of drifts that were not written, because of the limits: one per second for an Application, and five for all.
-# TYPE krake_events_dropped_total counter
-krake_events_dropped_total 0
-# HELP krake_observed_bytes Estimated memory for the watched objects.
-# TYPE krake_observed_bytes gauge
-krake_observed_bytes 1040
-# HELP krake_observed_objects Watched objects, by kind; none if another replica acts.
-# TYPE krake_observed_objects gauge
-krake_observed_objects{kind="services"} 2
-krake_observed_objects{kind="widgets.example.com"} 4
-# HELP krake_repair_duration_seconds Time from the event of a drift until the API server has accepted its repair.
-# TYPE krake_repair_duration_seconds histogram
-krake_repair_duration_seconds_sum 1
-krake_repair_duration_seconds_count 2
-# HELP krake_repairs_total Repairs of objects, by result: reverted, recreated, noop (the API server stores another form), refused or error.
-# TYPE krake_repairs_total counter
-krake_repairs_total{kind="Deployment.apps",result="noop"} 1
-krake_repairs_total{kind="Deployment.apps",result="reverted"} 1
-krake_repairs_total{kind="Service",result="error"} 1
-krake_repairs_total{kind="Service",result="recreated"} 1
-krake_repairs_total{kind="Service",result="refused"} 1
-# HELP krake_waiting_applications Applications with a new spec, or to be deleted, that wait until others are carried out.
-# TYPE krake_waiting_applications gauge
-krake_waiting_applications 5
-`
-	check.Equal(t, "metrics", want, scrape(t, exposed(t, counts)))
+	check.Equal(t, "metrics", wantMetrics, scrape(t, exposed(t, counts)))
 }
 
 // The names and units are those that Prometheus recommends.
@@ -204,9 +141,7 @@ func TestMetricsLint(t *testing.T) {
 	counts.countOutcome(status.Outcome{Action: status.Reverted, Object: deployment})
 	families, err := exposed(t, counts).Gather()
 	kit.Must(t, err)
-	if len(families) != 11 {
-		t.Errorf("%d metrics", len(families))
-	}
+	check.Equal(t, "metrics", 11, len(families))
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, error %v", problems, err)
@@ -221,9 +156,7 @@ func TestKindLabelsAreBounded(t *testing.T) {
 		counts.countOutcome(status.Outcome{Action: status.Recreated, Object: id})
 	}
 	text := scrape(t, exposed(t, counts))
-	if got := strings.Count(text, "krake_drifts_total{"); got != maxKindLabels+1 {
-		t.Errorf("%d series", got)
-	}
+	check.Equal(t, "series", maxKindLabels+1, strings.Count(text, "krake_drifts_total{"))
 	if want := fmt.Sprintf(`krake_drifts_total{kind="other",outcome="recreated"} %d`, maxKindLabels); !strings.Contains(text, want) {
 		t.Errorf("there is no %s", want)
 	}

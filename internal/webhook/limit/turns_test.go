@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,9 +37,7 @@ func TestTurnsOfSenders(t *testing.T) {
 		places.give()
 		all.Wait()
 		want := []string{"often 0", "twice 0", "once 0", "often 1", "twice 1", "often 2", "often 3"}
-		if !slices.Equal(served, want) {
-			t.Errorf("served %q, want %q", served, want)
-		}
+		check.Equal(t, "served", want, served)
 		if places.free != 1 || len(places.waiting) > 0 || len(places.next) > 0 {
 			t.Errorf("left: %+v", places)
 		}
