@@ -61,8 +61,6 @@ type Options struct {
 	Guard bool
 	// AgentProgram is the package of a program that replaces the agent's.
 	AgentProgram string
-	// Rewire changes the kubeconfig file of an agent before its start, such as to a proxy.
-	Rewire func(kubeconfig string) error
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook and agent.
