@@ -87,7 +87,7 @@ faults: cluster
 
 # Drift under load, beside others, and what admission and many agents cost (docs/speed.md): some hours, or
 # minutes with ARGS=--quick. The results are in bin/load.txt, in the format of Go's benchmarks; benchstat
-# shows their medians, and what differs. The comparison of engines is go -C test/bench test -bench .
+# shows their medians, and what differs.
 bench: cluster
 	go -C test/bench build -o ../../bin/load ./load
 	bin/load $(ARGS) > bin/load.txt; measured=$$?; \

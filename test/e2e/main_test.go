@@ -22,7 +22,6 @@ var (
 
 // installed is webhook and agent, as processes beside the cluster or as Pods in it.
 type installed interface {
-	Look() error
 	LogFiles(ctx context.Context) ([]string, error)
 	MetricsURLs(ctx context.Context) ([]string, error)
 	agents

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/faults/checker"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -208,33 +209,10 @@ func compare(what string, want object, live *unstructured.Unstructured) error {
 		return fmt.Errorf("%s is there", what)
 	case live == nil:
 		return fmt.Errorf("%s is not there", what)
-	case !contains(live.Object, want):
+	case !checker.Contains(live.Object, want):
 		return fmt.Errorf("%s is not as the manifest says: %v", what, live.Object)
 	}
 	return nil
-}
-
-// contains reports whether live has everything in want.
-func contains(live, want any) bool {
-	switch want := want.(type) {
-	case object:
-		fields, _ := live.(object)
-		for name, value := range want {
-			if !contains(fields[name], value) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		items, _ := live.([]any)
-		for i, value := range want {
-			if len(items) != len(want) || !contains(items[i], value) {
-				return false
-			}
-		}
-		return true
-	}
-	return live == want
 }
 
 func manifestOf(objects []object) (string, error) {

@@ -164,7 +164,7 @@ func newLanes(t *testing.T, name string, many int, arguments ...string) []*lane 
 // newLane makes a lane whose agent runs.
 func newLane(t *testing.T, name string, arguments ...string) *lane {
 	t.Helper()
-	kit.Must(t, env.installation.Look())
+	kit.LookAtSources(t)
 	l, err := startLane(t.Context(), &lane{name: name}, arguments...)
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, l.end()) })

@@ -2,11 +2,8 @@ package faults
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +18,7 @@ import (
 )
 
 // The servers fail during the agent's work: the API server is killed and started, so that no watch
-// continues and the agent's resourceVersions are too old. etcd pauses, is slow, or has no space left. Or
+// continues and the agent's resourceVersions are too old. etcd pauses, or is slow. Or
 // the agent gets no more memory in a storm of changes, again and again.
 func TestServers(t *testing.T) {
 	lanes := []*lane{newLane(t, "servers", resync, "--namespaces", "servers")}
@@ -31,7 +28,6 @@ func TestServers(t *testing.T) {
 		"the API server is killed and started": func(ctx context.Context, _ *app) error { return restartAPIServer(ctx) },
 		"etcd stands still":                    pauseEtcd,
 		"etcd takes 500 ms for each answer":    slowEtcd,
-		"etcd has no space left":               fillEtcd,
 		"the agent gets no more memory":        starve,
 	} {
 		tales = append(tales, &tale{
@@ -45,7 +41,6 @@ func TestServers(t *testing.T) {
 			},
 		})
 	}
-	kit.Must(t, withGateway(t.Context()))
 	playTales(t, lanes, sample("servers", tales, len(tales)))
 }
 
@@ -70,77 +65,6 @@ func slowEtcd(ctx context.Context, _ *app) error {
 		}
 	}
 	return nil
-}
-
-// fillEtcd raises etcd's alarm that it has no space left: it then refuses each write but deletions, and
-// so does the API server.
-func fillEtcd(ctx context.Context, _ *app) error {
-	alarm := func(ctx context.Context, action string) error {
-		return askEtcd(ctx, "/v3/maintenance/alarm", fmt.Sprintf(`{"action": %q, "alarm": "NOSPACE"}`, action))
-	}
-	if err := alarm(ctx, "ACTIVATE"); err != nil {
-		return err
-	}
-	refused := change(ctx, kit.ConfigMaps, types.NamespacedName{Namespace: "default", Name: "kube-root-ca.crt"}, `{"data": {"full": "yes"}}`)
-	err := errors.Join(sleep(ctx, 6*time.Second), eventually(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		return alarm(ctx, "DEACTIVATE")
-	}))
-	if refused == nil || !strings.Contains(refused.Error(), "database space exceeded") {
-		err = errors.Join(err, fmt.Errorf("etcd does not refuse writes for lack of space: %w", refused))
-	}
-	return err
-}
-
-// withGateway starts etcd anew with its gateway, which takes JSON. It stays on. The API server starts after
-// it, so that it also ends before it.
-func withGateway(ctx context.Context) error {
-	answers := func(ctx context.Context) error {
-		return askEtcd(ctx, "/v3/maintenance/status", "{}")
-	}
-	if answers(ctx) == nil {
-		return nil
-	}
-	etcd := env.Newest("etcd")
-	if err := etcd.Kill(); err != nil {
-		return err
-	}
-	key, certificate := etcdClient()
-	_, err := env.Again(etcd, etcd.Command("--client-cert-file", certificate, "--client-key-file", key, "--enable-grpc-gateway=true"))
-	return errors.Join(err, eventually(ctx, answers), restartAPIServer(ctx))
-}
-
-// etcdClient returns the files of the API server's key and certificate for etcd.
-func etcdClient() (key, certificate string) {
-	server := env.Newest("kube-apiserver")
-	return server.Argument("--etcd-keyfile"), server.Argument("--etcd-certfile")
-}
-
-// askEtcd posts a request to etcd, as the API server.
-func askEtcd(ctx context.Context, path, body string) error {
-	key, certificate := etcdClient()
-	pair, err := tls.LoadX509KeyPair(certificate, key)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	address := env.Newest("etcd").Argument("--listen-client-urls")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}} //nolint:gosec // a test's own etcd
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.300s", response.Status, text)
-	}
-	return err
 }
 
 // starve makes the agent end for lack of memory while an object of 800 KiB changes continuously, three

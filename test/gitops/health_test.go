@@ -38,14 +38,12 @@ func patchedCheck(t *testing.T) luaCheck {
 	return shippedLua(t, cm.Data)
 }
 
-// Argo CD and Flux see the health of Applications that run, start, drift, are held, fail
+// Argo CD and Flux see the health of Applications that run, are held, fail, are fought over
 // or are being deleted.
 func TestHealth(t *testing.T) {
 	lua, cel := patchedCheck(t), celInFile(t)
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	change := `{"data": {"title": "Yesterday"}}`
-	pending := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME}, spec: {selector: {matchLabels: {a: b}}, " +
-		`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "c:1"}]}}}}`
 	for _, c := range []struct {
 		name     string
 		manifest string
@@ -56,27 +54,13 @@ func TestHealth(t *testing.T) {
 		says string
 	}{
 		{name: "runs", want: healthy, says: "Ready: all objects match"},
-		{name: "starts", manifest: pending, want: progressing, says: "InProgress: apps/v1 Deployment"},
 		{name: "fails", manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-song}, data: {"a b": c}}`,
 			want: degraded, says: "Invalid: v1 ConfigMap"},
-		{name: "conflicts", manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}",
-			want: degraded, says: "AlreadyExists: the object exists"},
-		{name: "observed", options: []kit.Option{kit.Annotation("mode", "observe")}, then: func(t *testing.T, app kit.App) {
-			app.Annotate(t, "mode", "enforce") // which creates the object
-			awaitSong(t, app)
-			app.MustBe(t, application.StateRunning)
-			app.Annotate(t, "mode", "observe")
-			hub.Change(t, kit.ConfigMaps, app.Namespace, app.Name+"-song", change)
-		}, want: suspended, says: "Drifted: v1 ConfigMap"},
 		{name: "held", options: []kit.Option{kit.Annotation("hold-until", soon)}, then: func(t *testing.T, app kit.App) {
 			awaitSong(t, app)
 			app.MustBe(t, application.StateRunning)
 			hub.Change(t, kit.ConfigMaps, app.Namespace, app.Name+"-song", change)
 		}, want: suspended, says: "Held: v1 ConfigMap"},
-		{name: "suspended", then: func(t *testing.T, app kit.App) {
-			app.MustBe(t, application.StateRunning)
-			app.Annotate(t, "mode", "suspend")
-		}, want: suspended, says: "Suspended: "},
 		{name: "fought", then: fight, want: degraded, says: "CompetingWriter: v1 ConfigMap"},
 		{name: "leaves", then: func(t *testing.T, app kit.App) {
 			awaitSong(t, app)

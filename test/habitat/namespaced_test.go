@@ -70,7 +70,8 @@ func TestNamespaced(t *testing.T) {
 func (h home) checkPowerless(t *testing.T) {
 	t.Helper()
 	may := func(arguments ...string) bool {
-		said, err := h.tryKubectl(nil, "", append([]string{"auth", "can-i", "--as=" + kit.HabitatUser}, arguments...)...)
+		said, err := kit.TryKubectl(t.Context(), h.Cluster, "",
+			append([]string{"--namespace", h.namespace, "auth", "can-i", "--as=" + kit.HabitatUser}, arguments...)...)
 		if said = strings.TrimSpace(said); !strings.HasSuffix(said, "yes") && !strings.HasSuffix(said, "no") {
 			t.Fatalf("kubectl auth can-i %v: %v: %s", arguments, err, said)
 		}

@@ -25,48 +25,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// "A Secret that is missing": no object is created, and the Habitat names the Secret,
-// and the field that refers to it. The creation of the last Secret continues the work. So it is where
-// krake-habitat may look for Secrets.
-func TestMissingSecret(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	h.create(t, habitats, service("web", 1, object{"service": with("web", "standalone", object{
-		"configSecretName": "web-config", "filesSecretName": "web-files", "ringSecretName": "ring-20240131235959",
-	})}))
-	wanted := []struct{ name, key, field string }{
-		{"web-config", "user.toml", "configSecretName"}, {"web-files", "", "filesSecretName"}, {"ring-20240131235959", "ring-key", "ringSecretName"},
-	}
-	message := h.mustSay(t, "web", "Accepted", metav1.ConditionFalse, "SecretNotFound")
-	for _, secret := range wanted {
-		if !hasAll(message, []string{secret.name, secret.key, "spec.v1beta2.service." + secret.field}) {
-			t.Errorf("the condition says %q, want %v", message, secret)
-		}
-	}
-	h.mustTell(t, "web", "Warning", "SecretNotFound", "web-config", "web-files", "ring-20240131235959")
-	h.eventuallyField(t, message, habitats, "web", "status", "message")
-	h.eventuallyField(t, "FAILED", habitats, "web", "status", "state")
-	h.awaitCalm(t)
-	if h.get(t, kit.ConfigMaps, "habitat-web") != nil || h.get(t, kit.StatefulSets, "web") != nil {
-		t.Error("something was made although Secrets are missing")
-	}
-	// One of them is not enough, and is no longer reported.
-	h.secret(t, "web-config", "user.toml")
-	h.secret(t, "ring-20240131235959", "ring-key")
-	kit.Eventually(t, func() string {
-		if got := h.condition(t, "web", "Accepted").Message; strings.Contains(got, "web-config") || !strings.Contains(got, "web-files") {
-			return fmt.Sprintf("the condition says %q, want web-files alone", got)
-		}
-		return ""
-	})
-	if h.get(t, kit.ConfigMaps, "habitat-web") != nil {
-		t.Error("something was made although a Secret is missing")
-	}
-	h.secret(t, "web-files", "pwfile")
-	h.mustAppear(t, kit.StatefulSets, "web", "")
-	h.mustRun(t, "web")
-}
-
 // A Secret that is deleted later is reported as missing. Nothing restarts, and drift is
 // still repaired.
 func TestSecretIsDeleted(t *testing.T) {

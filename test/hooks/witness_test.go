@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -152,37 +151,16 @@ func scrape(ctx context.Context, at *kit.Plane, url string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubectl create token: %w: %s", err, token)
 	}
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it signs for itself
-	}}
 	var last error
 	for range 50 { // a refusal may be cached for a while
-		text, err := fetch(ctx, client, url, strings.TrimSpace(token))
-		if err == nil {
-			return text, nil
+		code, text, err := kit.TryFetch(ctx, url, strings.TrimSpace(token))
+		if err == nil && code == http.StatusOK && strings.Contains(text, "krake_") {
+			return []byte(text), nil
 		}
-		last = err
+		last = errors.Join(err, fmt.Errorf("read %s: %d", url, code))
 		time.Sleep(200 * time.Millisecond)
 	}
 	return nil, last
-}
-
-func fetch(ctx context.Context, client *http.Client, url, token string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && (response.StatusCode != http.StatusOK || !bytes.Contains(text, []byte("krake_"))) {
-		err = fmt.Errorf("read %s: %s", url, response.Status)
-	}
-	return text, err
 }
 
 // find returns the places with a private value.

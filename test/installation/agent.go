@@ -55,11 +55,6 @@ func (i *Installation) startAgent(ctx context.Context, a *agent) error {
 	if err != nil {
 		return err
 	}
-	if rewire := i.options.Rewire; rewire != nil {
-		if err := rewire(kubeconfig); err != nil {
-			return err
-		}
-	}
 	guard, err := i.guardArguments(a)
 	if err != nil {
 		return err

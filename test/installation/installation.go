@@ -61,8 +61,6 @@ type Options struct {
 	Guard bool
 	// AgentProgram is the package of a program that replaces the agent's.
 	AgentProgram string
-	// Rewire changes the kubeconfig file of an agent before its start, such as to a proxy.
-	Rewire func(kubeconfig string) error
 }
 
 // Install builds the two commands, applies the manifests, and starts webhook and agent.
@@ -189,23 +187,6 @@ func (i *Installation) compile(ctx context.Context, to, what string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-o", to, what)
 	build.Dir = i.root
 	return output(build, i.log)
-}
-
-// Look reads every source of the commands. go test reuses a cached result unless a file
-// changed that the test has read, and go build reads them in another process.
-func (i *Installation) Look() error {
-	for _, folder := range []string{"cmd", "internal", "pkg"} {
-		err := filepath.WalkDir(filepath.Join(i.root, folder), func(path string, _ fs.DirEntry, err error) error {
-			if err == nil {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("look at the sources: %w", err)
-		}
-	}
-	return nil
 }
 
 // moduleRoot finds this module by its name, because a caller in test/bench is in

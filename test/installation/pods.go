@@ -187,9 +187,6 @@ func (p *Pods) scale(d Deployment, replicas string) error {
 // Image returns the image of the Pods.
 func (p *Pods) Image() string { return p.image }
 
-// Look reads every source, as [Installation.Look] does: the image is built from them.
-func (p *Pods) Look() error { return p.beside.Look() }
-
 // AgentKubeconfig writes a kubeconfig file for an agent beside the Pods.
 func (p *Pods) AgentKubeconfig(ctx context.Context, name string) (string, error) {
 	return p.beside.AgentKubeconfig(ctx, name)

@@ -165,7 +165,7 @@ func (p *Plane) Token(t testing.TB, namespace, account string) string {
 // CreateNamespace creates a namespace that outlives the test.
 func (p *Plane) CreateNamespace(t testing.TB, name string) {
 	t.Helper()
-	lookAtSources(t)
+	LookAtSources(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := p.CoreV1().Namespaces().Create(lasting(t), namespace, metav1.CreateOptions{})
 	Must(t, err)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// lookAtSources reads every file of which the commands are built, once. go test reuses
+// LookAtSources reads every file of which the commands are built, once. go test reuses
 // a cached result unless a file changed that the test has read, and another program
 // builds the commands.
-func lookAtSources(t testing.TB) {
+func LookAtSources(t testing.TB) {
 	t.Helper()
 	Must(t, looked())
 }

@@ -73,7 +73,7 @@ func sessionsOf(t *testing.T, folder string) []string {
 // they are over. The administrator is the user without a name.
 func play(t *testing.T, user string, files ...string) {
 	t.Helper()
-	kit.Must(t, installed.Look())
+	kit.LookAtSources(t)
 	completion, err := filepath.Abs("../../cmd/kubectl-krake")
 	kit.Must(t, err)
 	t.Run("of", func(t *testing.T) {

@@ -24,6 +24,7 @@ const (
 // namespaceFor creates a namespace, as makeNamespace does, and removes it when the test is over.
 func namespaceFor(t *testing.T, name string) {
 	t.Helper()
+	kit.LookAtSources(t)
 	kit.Must(t, makeNamespace(t.Context(), name))
 	t.Cleanup(func() { kit.Must(t, removeNamespace(context.WithoutCancel(t.Context()), name)) })
 }

@@ -25,7 +25,7 @@ func TestQuickStart(t *testing.T) {
 	kit.Long(t, "the whole quick start")
 	page, err := docs.Read("../../docs/quick-start.md")
 	kit.Must(t, err)
-	kit.Must(t, installed.Look())
+	kit.LookAtSources(t)
 	reader := newReader(t, folderOf(installed))
 	commands := 0
 	for _, section := range page.Sections {

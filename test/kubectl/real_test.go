@@ -32,7 +32,6 @@ func TestRealResources(t *testing.T) {
 		}
 	}
 	kit.Must(t, json.Unmarshal(text, &world))
-	kit.Must(t, installed.Look())
 	// The shipped rights do not matter here: the test is about differences.
 	hub.Kubectl(t, "create", "clusterrolebinding", "real", "--clusterrole=cluster-admin", "--serviceaccount=krake-agents:local")
 	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrolebinding", "real") })

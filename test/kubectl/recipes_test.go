@@ -23,7 +23,6 @@ func TestRecipes(t *testing.T) {
 	kit.Long(t, "each recipe of the documentation")
 	page, err := docs.Read("../../docs/schema-by-example.md")
 	kit.Must(t, err)
-	kit.Must(t, installed.Look())
 	recipes := slices.DeleteFunc(page.Sections, func(s docs.Section) bool {
 		return !slices.ContainsFunc(s.Parts, func(p docs.Part) bool { return p.Block != nil })
 	})

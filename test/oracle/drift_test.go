@@ -20,6 +20,12 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
+// edit is a changed value of an object. The value nil is removed.
+type edit struct {
+	path  schema.Path
+	value any
+}
+
 // alter makes one random change in an object, of one value that the manifest has.
 func alter(random *rand.Rand, manifest, object map[string]any) (what string, made edit) {
 	all := spots(manifest, nil)

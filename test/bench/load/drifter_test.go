@@ -1,20 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"maps"
 	"testing"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
-	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // guarded is an object of the set with right values except for these leaves.
@@ -89,27 +83,5 @@ func TestStrayed(t *testing.T) {
 				t.Errorf("%d, %v, want %d", got, err, c.want)
 			}
 		})
-	}
-}
-
-// The manifests, the patches and the search for drifted leaves agree for each kind.
-func TestKinds(t *testing.T) {
-	for _, name := range workload.Kinds() {
-		kind := workload.KindOf(name)
-		drift, err := kind.Patch(map[string]string{workload.Leaf(0): "drift-0"})
-		kit.Must(t, err)
-		repair, err := kind.Repair([]string{workload.Leaf(0)})
-		kit.Must(t, err)
-		text := kit.JSON(t, kind.Manifest("many", "a"))
-		for _, step := range []struct {
-			patch []byte
-			want  []string
-		}{{[]byte("{}"), nil}, {drift, []string{workload.Leaf(0)}}, {repair, nil}} {
-			text, err = jsonpatch.MergePatch(text, step.patch)
-			kit.Must(t, err)
-			live := map[string]runtime.Object{"configmap": &corev1.ConfigMap{}, "deployment": &appsv1.Deployment{}}[name]
-			kit.Must(t, json.Unmarshal(text, live))
-			check.Equal(t, name+" after "+string(step.patch), step.want, kind.Drifted(live))
-		}
 	}
 }

@@ -93,8 +93,8 @@ func TestClass(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	quick := flagged(t, "--quick", "--rounds", "7")
-	if err := quick.Complete(); err != nil || quick.Rounds != 7 || quick.Fleet > 100 {
-		t.Errorf("%v: rounds %d, fleet %d", err, quick.Rounds, quick.Fleet)
+	if err := quick.Complete(); err != nil || quick.Rounds != 7 || quick.Foreign > 100 {
+		t.Errorf("%v: rounds %d, foreign %d", err, quick.Rounds, quick.Foreign)
 	}
 	for _, wrong := range [][]string{
 		{"--scenarios", "thunder"}, {"--kinds", "pod"}, {"--contenders", "somebody"}, {"--sizes", "10,5"}, {"--rounds", "0"},

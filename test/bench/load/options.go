@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -19,12 +18,9 @@ type Options struct {
 	// Sizes has the numbers of objects, Concurrency the numbers of concurrent drifts.
 	Sizes, Concurrency []int
 
-	PerApplication, Rounds, Drifts, Fleet, Rollout, Churn, Foreign, Clusters, Seconds int
+	PerApplication, Rounds, Drifts, Rollout, Foreign, Clusters, Seconds int
 	// Former is another checkout, whose agent is the contender former.
 	Former string
-	// Delay is the time by which a proxy delays each request of a contender; 0: there is no
-	// proxy.
-	Delay time.Duration
 	// Profile is a folder for profiles of our agent.
 	Profile string
 	Quick   bool
@@ -43,13 +39,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.PerApplication, "per-application", 10, "how many objects an Application has")
 	flags.IntVar(&o.Rounds, "rounds", 7, "how often everybody is measured")
 	flags.IntVar(&o.Drifts, "drifts", 300, "how many drifts one measurement has, one at a time; more where there are several at once")
-	flags.IntVar(&o.Fleet, "fleet", 3000, "how many Applications of three objects the scenario fleet has")
 	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")
-	flags.IntVar(&o.Churn, "churn", 10000, "how many updates of a status the scenario churn makes")
 	flags.IntVar(&o.Foreign, "foreign", 100000, "how many Pods of others the scenario foreign makes, and a tenth as many Deployments")
 	flags.IntVar(&o.Clusters, "clusters", 200, "how many clusters the scenario hub has, with an agent and 20 Applications each")
-	flags.IntVar(&o.Seconds, "seconds", 300, "how long idle and hub wait, and fleet makes one drift a second. It limits a rollout")
-	flags.DurationVar(&o.Delay, "delay", 0, "by how much a proxy delays each request of a contender, as a control plane of several machines does; 0: no proxy")
+	flags.IntVar(&o.Seconds, "seconds", 300, "how long idle and hub wait. It limits a rollout")
 	flags.StringVar(&o.Profile, "profile", "", "folder that profiles of CPU and heap are written to, for each process of our agent")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	o.flags = flags
@@ -67,8 +60,8 @@ func (o *Options) Complete() error {
 		anyOf("--contenders", o.Contenders, subjects()),
 	}
 	numbers := map[string]int{
-		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--fleet": o.Fleet, "--rollout": o.Rollout,
-		"--churn": o.Churn, "--foreign": o.Foreign, "--clusters": o.Clusters, "--seconds": o.Seconds,
+		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--rollout": o.Rollout,
+		"--foreign": o.Foreign, "--clusters": o.Clusters, "--seconds": o.Seconds,
 	}
 	for _, flag := range slices.Sorted(maps.Keys(numbers)) {
 		if numbers[flag] < 1 {
@@ -94,8 +87,8 @@ func (o *Options) Complete() error {
 func (o *Options) shrink() {
 	small := map[string]func(){
 		"sizes": func() { o.Sizes = []int{20, 40} }, "concurrency": func() { o.Concurrency = []int{1, 8} },
-		"rounds": func() { o.Rounds = 1 }, "drifts": func() { o.Drifts = 20 }, "fleet": func() { o.Fleet = 20 },
-		"rollout": func() { o.Rollout = 2 }, "churn": func() { o.Churn = 100 }, "foreign": func() { o.Foreign = 100 },
+		"rounds": func() { o.Rounds = 1 }, "drifts": func() { o.Drifts = 20 },
+		"rollout": func() { o.Rollout = 2 }, "foreign": func() { o.Foreign = 100 },
 		"clusters": func() { o.Clusters = 3 }, "seconds": func() { o.Seconds = 5 },
 	}
 	for name, set := range small {

@@ -31,9 +31,6 @@ type set struct {
 	kind           workload.Kind
 	perApplication int
 	size           int
-	// companions: each Application also has a Service and a Deployment, which do not
-	// drift.
-	companions bool
 	// drifted counts the drifts of each object, so that no field is fought over.
 	drifted []int
 }
@@ -97,34 +94,12 @@ func (s *set) application(n int) (*corev1.ConfigMap, error) {
 		}
 		documents = append(documents, string(text))
 	}
-	if s.companions {
-		documents = append(documents, strings.ReplaceAll(companions, "NAME", s.object(n)))
-	}
 	return kit.Application("", s.applicationName(n), strings.Join(documents, "\n---\n")), nil
 }
 
 func (s *set) applicationName(n int) string {
 	return fmt.Sprintf("%s%s-%05d", applicationPrefix, s.name, n)
 }
-
-// companions are the other objects of a small service.
-const companions = `apiVersion: v1
-kind: Service
-metadata: {name: NAME}
-spec:
-  selector: {app: NAME}
-  ports: [{port: 80, targetPort: 8080}]
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec: {containers: [{name: main, image: "registry.example.org/main:1.0.0"}]}
-`
 
 // carryOut lets our agent carry out the Applications, and returns the time from its
 // start until all objects existed.

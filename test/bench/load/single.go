@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,65 +154,6 @@ func (w *world) idleScenario(ctx context.Context, s *set) error {
 	})
 }
 
-// harmScenario measures how long an unrelated client's PATCHes take, with and without an agent.
-func (w *world) harmScenario(ctx context.Context, s *set) error {
-	const name = "innocent"
-	innocents := w.client.CoreV1().ConfigMaps(contenderAccount)
-	if _, err := innocents.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return w.rounds(ctx, "Harm", s, append([]string{nothing}, w.agents()...), func(ctx context.Context) (sample, error) {
-		var took []float64
-		taken, err := w.resting(s, func() error {
-			for i := range 2 * w.Drifts {
-				started := time.Now()
-				patch := fmt.Appendf(nil, `{"data":{"count":"%d %d"}}`, started.UnixNano(), i)
-				if _, err := innocents.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-					return err
-				}
-				took = append(took, milliseconds(time.Since(started)))
-			}
-			return nil
-		})
-		if err == nil {
-			taken["p50-ms"], taken["p99-ms"] = percentile(took, 50), percentile(took, 99)
-		}
-		return taken, err
-	})
-}
-
-// churnScenario measures the cost of events that change no observed field.
-func (w *world) churnScenario(ctx context.Context, s *set) error {
-	var total atomic.Int64
-	return w.rounds(ctx, "Churn", s, w.agents(), func(ctx context.Context) (sample, error) {
-		meter, err := w.meter()
-		if err != nil {
-			return nil, err
-		}
-		err = program.Each(ctx, w.Churn, atOnce, func(ctx context.Context, i int) error {
-			// Each write differs, because a write that changes nothing causes no event.
-			patch := fmt.Appendf(nil, `{"status":{"collisionCount":%d}}`, total.Add(1))
-			_, err := w.client.AppsV1().Deployments(s.namespace(i%s.size)).
-				Patch(ctx, s.object(i%s.size), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "churn"}, "status")
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if err := w.quiet(ctx); err != nil {
-			return nil, err
-		}
-		used, err := meter.read()
-		if err != nil {
-			return nil, err
-		}
-		requests, err := w.requests(meter.mark, user(w.running), s)
-		return used.into(sample{
-			"cpu-us/event": float64(used.contender.Microseconds()) / float64(w.Churn), "requests": requests.sum(""),
-		}), err
-	})
-}
-
 // foreignScenario makes Pods, and a tenth as many Deployments, that are not the agent's, and changes the status of each
 // Deployment three times.
 func (w *world) foreignScenario(ctx context.Context, s *set) error {
@@ -268,44 +208,5 @@ func (w *world) makeForeign(ctx context.Context) error {
 		}
 		_, err = w.client.AppsV1().Deployments(namespaceOf(i)).Create(ctx, deployment, metav1.CreateOptions{})
 		return err
-	})
-}
-
-// fleetScenario has many Applications of three objects, and one drift a second.
-func (w *world) fleetScenario(ctx context.Context, _ *set) error {
-	s := &set{name: "fleet", kind: workload.ConfigMaps(), perApplication: 1, companions: true}
-	if err := w.populate(ctx, s, w.Fleet); err != nil {
-		return err
-	}
-	// The agent starts with existing Applications, as in daily use.
-	if err := w.stop(); err != nil {
-		return err
-	}
-	return w.rounds(ctx, "Fleet", s, w.agents(), func(ctx context.Context) (sample, error) {
-		d, err := w.newDrifter(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		var most int64
-		taken, err := w.measured(ctx, d, func() error {
-			ticks := time.NewTicker(time.Second)
-			defer ticks.Stop()
-			for range w.Seconds {
-				<-ticks.C
-				if err := d.run(ctx, 1, 1); err != nil {
-					return err
-				}
-				now, err := usageOf(w.pid())
-				if err != nil {
-					return err
-				}
-				most = max(most, now.resident)
-			}
-			return nil
-		})
-		if err == nil {
-			taken["MiB"] = mebibytes(most)
-		}
-		return taken, err
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/test/bench/workload"
 	"github.com/krake-observer/krake-observer/test/cluster"
-	"github.com/krake-observer/krake-observer/test/faults/proxy"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -53,7 +51,6 @@ type world struct {
 	kubeconfig string // of the contenders
 	report     *report
 	log        io.Writer
-	proxy      *proxy.Proxy // before the API server, nil without a delay
 
 	// running is the contender that guards, and process is its process unless it is our
 	// agent.
@@ -84,11 +81,7 @@ func open(ctx context.Context, options Options, in installation.Options, r *repo
 	if w.metadata, err = metadata.NewForConfig(c.RESTConfig()); err != nil {
 		return nil, err
 	}
-	if err := w.delay(); err != nil {
-		return nil, err
-	}
 	ctrl.SetLogger(logr.Discard()) // it would only warn that it was not called
-	in.Rewire = w.rewire
 	if w.ours, err = installation.InstallWith(ctx, c, in, log); err != nil {
 		return nil, err
 	}
@@ -96,36 +89,7 @@ func open(ctx context.Context, options Options, in installation.Options, r *repo
 }
 
 func (w *world) close() error {
-	err := w.stop()
-	if w.proxy != nil {
-		w.proxy.Close()
-	}
-	return errors.Join(err, w.cluster.Stop())
-}
-
-// delay starts the proxy that delays the requests of the contenders.
-func (w *world) delay() (err error) {
-	if w.Delay == 0 {
-		return nil
-	}
-	if w.proxy, err = proxy.Start(w.cluster.RESTConfig()); err != nil {
-		return err
-	}
-	w.proxy.Intercept(func(call proxy.Call) *proxy.Fault {
-		if call.Verb == "watch" {
-			return nil // it would end
-		}
-		return &proxy.Fault{Before: func() { time.Sleep(w.Delay) }}
-	})
-	return nil
-}
-
-// rewire has a kubeconfig file lead to the proxy, if there is one.
-func (w *world) rewire(kubeconfig string) error {
-	if w.proxy == nil {
-		return nil
-	}
-	return w.proxy.WriteKubeconfig(kubeconfig, kubeconfig)
+	return errors.Join(w.stop(), w.cluster.Stop())
 }
 
 // build builds the contenders.
@@ -194,10 +158,7 @@ func (w *world) admit(ctx context.Context) error {
 		return fmt.Errorf("make the contenders' token: %w\n%s", err, token)
 	}
 	w.kubeconfig = filepath.Join(w.cluster.Dir(), "contender.kubeconfig")
-	if err := w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, strings.TrimSpace(token)); err != nil {
-		return err
-	}
-	return w.rewire(w.kubeconfig)
+	return w.cluster.WriteKubeconfig(w.kubeconfig, contenderAccount, strings.TrimSpace(token))
 }
 
 const contender = `apiVersion: v1

@@ -15,13 +15,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// contains reports whether live has everything in want.
-func contains(live, want any) bool {
+// Contains reports whether live has everything in want.
+func Contains(live, want any) bool {
 	switch want := want.(type) {
 	case object:
 		have, _ := live.(object)
 		for name, each := range want {
-			if !contains(have[name], each) {
+			if !Contains(have[name], each) {
 				return false
 			}
 		}
@@ -29,7 +29,7 @@ func contains(live, want any) bool {
 	case []any:
 		items, _ := live.([]any)
 		for i, each := range want {
-			if len(items) != len(want) || !contains(items[i], each) {
+			if len(items) != len(want) || !Contains(items[i], each) {
 				return false
 			}
 		}

@@ -193,7 +193,7 @@ func (j *judge) missing(name types.NamespacedName) map[string]string {
 		case live == nil:
 			problems[what] = "is not there"
 		case !owned || owner != name: // see isMonotone
-		case !contains(live, wanted):
+		case !Contains(live, wanted):
 			problems[what] = fmt.Sprintf("is not as the manifest says: %v", live)
 		}
 	}
