@@ -1,6 +1,5 @@
 package e2e
 
-
 // musicKinds defines the kinds of the example in Krake's documentation of the Application Observer, and the agent's
 // rights on them.
 const musicKinds = `
