@@ -144,3 +144,8 @@ func change(t *testing.T, as user, namespace, name string, how func(*corev1.Conf
 		return update(t, as, cm)
 	})
 }
+
+func createPlain(t *testing.T, as user, namespace string) error {
+	t.Helper()
+	return create(t, as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}})
+}
