@@ -222,27 +222,6 @@ func TestASecretByAnotherWord(t *testing.T) {
 	}
 }
 
-// An Application that was stored without the webhook can be corrected by a user with
-// the rights for the corrected one.
-func TestWhatWasNeverAdmittedCanBePutRight(t *testing.T) {
-	namespace := newNamespace(t)
-	withoutConfiguration(t)
-	for name, manifest := range map[string]string{
-		"nameless": "{apiVersion: v1, kind: Service, metadata: {}}",
-		"scalar":   "a",
-		"nokind":   "{metadata: {name: a}}",
-	} {
-		kit.Must(t, create(t, low, withManifest(namespace, name, manifest)))
-	}
-	applyAgain(t, t.Context())
-	for _, name := range []string{"nameless", "scalar", "nokind"} {
-		right := manifestPatch(manifestOf(name))
-		if err := patch(t, editor, namespace, name, right); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // An agent with rights on RBAC kinds does not lend these rights. The API server lets
 // the writer of a RoleBinding grant the writer's own rights, and the writer would be
 // the agent.

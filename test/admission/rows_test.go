@@ -240,41 +240,6 @@ func secondUser(t *testing.T, namespace string) {
 	judge(t, "edit changes the spec", admitted, patch(t, editor, namespace, "web", otherPort))
 }
 
-// Pod Security in the namespace decides about Pods that reach into
-// the node: the user is warned, and the refusal is reported.
-func TestPodsThatReachIntoTheNodeAreWarnedOf(t *testing.T) {
-	namespace := newNamespace(t)
-	root.mustKubectl(t, "", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-	app := withManifest(namespace, "escape", `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: escape}
-spec:
-  selector: {matchLabels: {app: a}}
-  template:
-    metadata: {labels: {app: a}}
-    spec:
-      volumes: [{name: root, hostPath: {path: /}}]
-      containers: [{name: a, image: a, securityContext: {privileged: true}}]
-`)
-	text, err := editor.kubectl(kit.YAML(t, app), "create", "-f", "-")
-	if err != nil || !strings.Contains(text, "Warning: data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: ") ||
-		!strings.Contains(text, "hostPath volumes") || !strings.Contains(text, "privileged") {
-		t.Errorf("%v: %s", err, text)
-	}
-	kit.Eventually(t, func() string {
-		text, err := root.kubectl("", "--namespace", namespace, "get", "deployment", "escape", "-o",
-			`jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}`)
-		if err == nil && strings.Contains(text, `violates PodSecurity "restricted`) {
-			return ""
-		}
-		return fmt.Sprintf("the Deployment does not say that its Pods are refused: %v %s", err, text)
-	})
-	if text, err := root.kubectl("", "--namespace", namespace, "get", "pods", "-o", "name"); err != nil || text != "" {
-		t.Errorf("%v: there are Pods: %s", err, text)
-	}
-}
-
 // forgedData are false entries that a user could try.
 func forgedData() map[string]string {
 	const victim = `[{"apiVersion":"v1","kind":"Service","name":"victim"}]`

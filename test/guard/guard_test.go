@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -66,41 +64,6 @@ func TestDenied(t *testing.T) {
 	if err != nil || len(said) > 0 {
 		t.Errorf("a hold lets through, in the same request: %q, %v", said, err)
 	}
-}
-
-// The guard says nothing about an object that the agent does not repair.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"observe", "suspend"} {
-		namespace := newWeb(t, kit.Annotation("guard", "deny"))
-		hub.App(namespace, "web").Annotate(t, "mode", mode)
-		kit.Eventually(t, func() string {
-			if said, err := patch(t.Context(), anna, namespace, `{"spec": {"replicas": 8}}`, metav1.DryRunAll); err != nil || len(said) > 0 {
-				return fmt.Sprintf("in mode %s the guard says %q, %v", mode, said, err)
-			}
-			return ""
-		})
-	}
-	namespace := newWeb(t, kit.Annotation("guard", "off"))
-	if said, err := patch(t.Context(), anna, namespace, toEvil); err != nil || len(said) > 0 {
-		t.Errorf("a guard that is off says %q, %v", said, err)
-	}
-	hub.EventuallyField(t, "web:1", kit.Deployments, namespace, "web", "spec", "template", "spec", "containers", 0, "image")
-}
-
-// Who repairs a half of a drift is not refused for the other half.
-func TestHalfARepair(t *testing.T) {
-	t.Parallel()
-	namespace := newWeb(t, kit.Annotation("guard", "deny"))
-	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	hub.Change(t, kit.Deployments, namespace, "web", fmt.Sprintf(`{"metadata": {"annotations": {"krake.dev/hold-until": %q}}, "spec": {"replicas": 2, "template": {"metadata": {"labels": {"app": "web", "more": "a"}}, "spec": {"containers": [{"name": "web", "image": "web:evil"}]}}}}`, until))
-	kit.Eventually(t, func() string { return hub.App(namespace, "web").Is(t, application.StateRunning) })
-	// The hold ends with a request that repairs the replicas only.
-	said, err := patch(t.Context(), anna, namespace, `{"metadata": {"annotations": {"krake.dev/hold-until": null}}, "spec": {"replicas": 1}}`)
-	if err != nil || len(said) > 0 {
-		t.Errorf("half a repair: %q, %v", said, err)
-	}
-	hub.EventuallyField(t, "web:1", kit.Deployments, namespace, "web", "spec", "template", "spec", "containers", 0, "image")
 }
 
 // The guard reports a deletion that the agent makes good. One of the Application, of its namespace, or of an object that
@@ -198,27 +161,6 @@ spec: {selector: null, revisionHistoryLimit: null}
 		}
 		return "the autoscaler has not scaled yet"
 	})
-}
-
-// A change of the scale is judged like one of the replicas.
-func TestScale(t *testing.T) {
-	t.Parallel()
-	namespace := newWeb(t)
-	client, said, err := clientOf(anna)
-	kit.Must(t, err)
-	scale := func(replicas int) error {
-		_, err := client.Resource(kit.Deployments).Namespace(namespace).Patch(t.Context(), "web", types.MergePatchType,
-			fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, replicas), metav1.PatchOptions{}, "scale")
-		return err
-	}
-	kit.Must(t, scale(5))
-	mustTell(t, said.texts, "spec.replicas is managed by Application "+namespace+"/web and will be set back to 1", "kubectl krake hold -n "+namespace+" web deployment/web")
-	hub.EventuallyField(t, int64(1), kit.Deployments, namespace, "web", "spec", "replicas")
-	hub.App(namespace, "web").Annotate(t, "guard", "deny")
-	settle(t, namespace)
-	if err := scale(5); !apierrors.IsForbidden(err) {
-		t.Errorf("the answer is %v", err)
-	}
 }
 
 // The guard never hears of other objects.

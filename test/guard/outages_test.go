@@ -2,14 +2,11 @@ package guard
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -148,34 +145,4 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%d of %d requests had a warning", seen.warned, seen.requests)
 	}
 	settle(t, namespace)
-}
-
-// A new CA is trusted before a certificate of it is served.
-func TestRotation(t *testing.T) {
-	kit.Long(t, "a CA is trusted for 30 s before it is used")
-	namespace := newWeb(t)
-	secrets := hub.CoreV1().Secrets("krake-agents")
-	former, err := secrets.Get(t.Context(), "krake-guard-certificate", metav1.GetOptions{})
-	kit.Must(t, err)
-	seen := during(t, namespace, func() {
-		_, err := secrets.Patch(t.Context(), former.Name, types.JSONPatchType, []byte(`[{"op": "remove", "path": "/data/ca.key"}]`), metav1.PatchOptions{})
-		kit.Must(t, err)
-		kit.EventuallyWithin(t, 3*time.Minute, func() string {
-			current, err := secrets.Get(t.Context(), former.Name, metav1.GetOptions{})
-			if err != nil || string(current.Data["ca.crt"]) == string(former.Data["ca.crt"]) || string(current.Data["tls.crt"]) == string(former.Data["tls.crt"]) {
-				return fmt.Sprintf("the certificates are the former ones: %v", err)
-			}
-			return ""
-		})
-	})
-	if seen.warned != seen.requests {
-		t.Errorf("%d of %d requests had a warning", seen.warned, seen.requests)
-	}
-	configuration, err := hub.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "krake-guard", metav1.GetOptions{})
-	kit.Must(t, err)
-	for _, webhook := range configuration.Webhooks {
-		if len(webhook.ClientConfig.CABundle) == 0 || !strings.Contains(string(webhook.ClientConfig.CABundle), "BEGIN CERTIFICATE") {
-			t.Errorf("%s has no CA", webhook.Name)
-		}
-	}
 }

@@ -11,6 +11,4 @@
 //
 // etcd is restored from a snapshot while webhook and agents run: on the hub, which is a target itself, and on the cluster
 // of another agent. The clocks of the API servers' versions then go back.
-//
-// The package also tests the horizontal autoscaler of the real controller manager, which here runs every second.
 package ha

@@ -3,9 +3,7 @@ package ha
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +19,6 @@ func TestOfTwoTargetsOfOneNameOneIsRefused(t *testing.T) {
 	d := newDuplicate(t)
 	d.start(t)
 	t.Run("does not act", d.isIdle)
-	t.Run("says why", d.saysWhy)
 	t.Run("only deletion helps", d.waitsForDeletion)
 }
 
@@ -69,34 +66,6 @@ func (d *duplicate) isIdle(t *testing.T) {
 			t.Errorf("it has made %s on its target", cm.Name)
 		}
 	}
-}
-
-// saysWhy checks the log, the Lease, the readiness and the metric.
-func (d *duplicate) saysWhy(t *testing.T) {
-	const reason = "DuplicateAgent: "
-	d.awaitRefusal(t)
-	if code, text := d.ready(t, "lease"); code != http.StatusInternalServerError || !strings.Contains(text, reason) {
-		t.Errorf("/readyz/lease: %d %s", code, text)
-	}
-	if code, _ := d.ready(t, ""); code == http.StatusOK {
-		t.Error("it says that it is ready")
-	}
-	log, err := os.ReadFile(d.process.Log())
-	kit.Must(t, err)
-	if !strings.Contains(string(log), reason) {
-		t.Errorf("its log does not say why:\n%s", log)
-	}
-	d.awaitMetric(t, 0)
-	kit.Eventually(t, func() string {
-		events, err := hub.EventsV1().Events(application.AgentsNamespace).List(t.Context(), metav1.ListOptions{})
-		kit.Must(t, err)
-		for _, e := range events.Items {
-			if e.Reason == "DuplicateAgent" && e.Regarding.Kind == "Lease" && e.Regarding.Name == application.HubLease(application.LocalCluster) && strings.HasPrefix(e.Note, reason) {
-				return ""
-			}
-		}
-		return fmt.Sprintf("there is no Event regarding the Lease among %d", len(events.Items))
-	})
 }
 
 // waitsForDeletion checks that the second one waits, however long the other one is

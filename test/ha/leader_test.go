@@ -65,35 +65,6 @@ func TestLeaderThatEndsHandsOverWithoutAMissedDrift(t *testing.T) {
 	}
 }
 
-// Of two agents one acts. The other reads the Applications and tries to get the Lease,
-// and makes no other write.
-func TestOfTwoAgentsOneActs(t *testing.T) {
-	const drifts, asked = 10, 3
-	first, second := leader(t)
-	begin := hub.Mark(t)
-	kit.Must(t, installed.StopAgent(second))
-	kit.Must(t, installed.StartAgent(t.Context()))
-	s := newShelf(t, 2, drifts/2)
-	seen := s.begin(t, drifts)
-	s.disturbAll(t)
-	seen.awaitMiddle(t)
-	awaitCalm(t, s.namespace)
-
-	leads, waits := kit.ByCredential(installed.AgentCredential(first)), kit.ByCredential(installed.AgentCredential(second))
-	kit.Eventually(t, func() string {
-		if n := len(begin.Requests(t, func(r kit.Request) bool { return waits(r) && r.Object.Resource == "leases" })); n < asked {
-			return fmt.Sprintf("the agent that waits has asked for the Lease %d times", n)
-		}
-		return ""
-	})
-	if made := begin.Requests(t, func(r kit.Request) bool { return waits(r) && r.IsWrite() }); len(made) > 0 {
-		t.Errorf("the agent that waits has sent %v", made)
-	}
-	if made := begin.Requests(t, func(r kit.Request) bool { return leads(r) && s.isRepair(r) && r.IsAccepted() }); len(made) != drifts {
-		t.Errorf("the agent that leads has made %d repairs, want %d: %v", len(made), drifts, made)
-	}
-}
-
 // send sends a signal to an agent.
 func send(t *testing.T, agent int, signal syscall.Signal) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 const agents = 2
 
 // What all tests share. No other suite uses this control plane, because the
-// installation is cluster-wide. Its autoscaler runs every second, and not every 15.
+// installation is cluster-wide.
 var (
 	hub       *kit.Plane
 	installed *installation.Installation
@@ -27,10 +27,7 @@ func TestMain(m *testing.M) {
 		Name: "ha",
 		Long: "each test waits for a Lease",
 		Start: func(ctx context.Context) (err error) {
-			hub, err = kit.OpenPlane(ctx, cluster.Options{
-				PretendKubelet: true,
-				ControllerArgs: []string{"--horizontal-pod-autoscaler-sync-period=1s"},
-			})
+			hub, err = kit.OpenPlane(ctx, cluster.Options{PretendKubelet: true})
 			if err != nil {
 				return err
 			}

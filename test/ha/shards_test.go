@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,34 +32,6 @@ func TestKilledShardIsTakenOver(t *testing.T) {
 		t.Errorf("%d agents have repaired, want three and the one in the place of the killed one", len(agents))
 	}
 	t.Logf("everything was repaired %s after the kill", time.Since(killed).Round(time.Millisecond))
-}
-
-// An agent of one shard is replaced by one of three during a stream of drifts, as in a rolling update: the new replicas
-// come first, and the old ones go when these are ready, the reserve first. Then all objects drift once more. Each drift
-// is repaired once.
-func TestAgentsGrowFromOneToThree(t *testing.T) {
-	dismissAgents(t)
-	old, grown := newShards(t, "one", 2, 1), newShards(t, "grown", 4, 3)
-	startAll(t, old)
-	s := newShelves(t, old)
-	stream := s.disturb(t)
-	s.awaitMiddle(t)
-	startAll(t, grown)
-	slices.SortFunc(old, func(a, b *replica) int { return strings.Compare(s.role(a), s.role(b)) })
-	for _, r := range old {
-		r.end(t)
-	}
-	kit.Must(t, <-stream)
-	s.replicas = append(s.replicas, grown...)
-	s.awaitRepaired(t)
-	s.check(t)
-
-	s.again(t)
-	kit.Must(t, <-s.disturb(t))
-	s.awaitRepaired(t)
-	if agents := s.check(t); len(agents) < 2 || slices.ContainsFunc(agents, func(name string) bool { return strings.HasPrefix(name, "one") }) {
-		t.Errorf("%v have repaired, want at least two of the three new ones", agents)
-	}
 }
 
 // shardLease are flags for a Lease that a replica keeps on a busy machine. One that loses it ends, and nothing starts it
@@ -128,14 +99,6 @@ func (s *shelves) again(t *testing.T) {
 		s.journals = append(s.journals, one.begin(t, 5))
 	}
 	s.begin = hub.Mark(t)
-}
-
-// role is "acts" for the owner of the first shelf, and "" for every other replica.
-func (s *shelves) role(r *replica) string {
-	if r == s.owner {
-		return "acts"
-	}
-	return ""
 }
 
 // ownerOf returns the replica that has created the objects of a shelf.
