@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,81 @@ func cannotBeWritten(t *testing.T, namespace string) {
 	if diff := cmp.Diff(stored, get(t, namespace, "web")); diff != "" {
 		t.Errorf("the Application was changed (-before +after):\n%s", diff)
 	}
+}
+
+// A webhook that hangs delays the writes of Applications until
+// the timeout of five seconds, and nothing else.
+func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
+	kit.Long(t, "the webhook hangs until its timeout")
+	namespace := newNamespace(t)
+	mustRun(t, namespace, "web")
+	var usual, beside tally
+	writePlain(t, &usual, namespace, 4, 25)
+	usual.check(t, "plain writes, the webhook answers")
+	hangWebhook(t)
+
+	t.Run("plain ConfigMaps and agents do not get there", func(t *testing.T) {
+		before := callsOfWebhook(t)
+		var hanging tally
+		writePlain(t, &hanging, namespace, 4, 25)
+		hanging.check(t, "plain writes, the webhook hangs")
+		mustHeal(t, namespace, "web")
+		if calls := callsOfWebhook(t) - before; calls != 0 {
+			t.Errorf("the API server called the webhook %d times", calls)
+		}
+	})
+	t.Run("the write of an Application ends at the timeout", func(t *testing.T) {
+		var text string
+		var err error
+		begin := time.Now()
+		during(t.Context(), func(context.Context) { writePlain(t, &beside, namespace, 2, 5) }, func() {
+			text, err = editor.kubectl(kit.YAML(t, newApplication(namespace, "slow")), "create", "-f", "-")
+			t.Logf("kubectl create took %s", time.Since(begin).Round(time.Millisecond))
+		})
+		beside.check(t, "plain writes, beside one that waits for the webhook")
+		if took := time.Since(begin); took < 5*time.Second || took > kit.Timeout {
+			t.Errorf("took %s, want the 5 s of the configuration", took)
+		}
+		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=5s\": context deadline exceeded\n") {
+			t.Errorf("kubectl says: %s", text)
+		}
+		if get(t, namespace, "slow") != nil {
+			t.Error("the Application was stored")
+		}
+	})
+	kit.Must(t, installed.ResumeWebhook())
+	before := callsOfWebhook(t)
+	mustRun(t, namespace, "slow")
+	if callsOfWebhook(t) == before {
+		t.Error("the API server does not count its calls")
+	}
+}
+
+// callsOfWebhook returns the API server's count of its calls of the webhook. It
+// includes only answered calls.
+func callsOfWebhook(t *testing.T) int {
+	t.Helper()
+	text, err := hub.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	kit.Must(t, err)
+	calls := 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_admission_webhook_admission_duration_seconds_count{") ||
+			!strings.Contains(line, `name="application.krake.dev"`) {
+			continue
+		}
+		fields := strings.Fields(line)
+		count, err := strconv.Atoi(fields[len(fields)-1])
+		kit.Must(t, err)
+		calls += count
+	}
+	return calls
+}
+
+// hangWebhook lets the webhook hang until the test ends.
+func hangWebhook(t *testing.T) {
+	t.Helper()
+	kit.Must(t, installed.HangWebhook())
+	t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
 }
 
 // The webhook depends on nothing that it blocks. With its

@@ -58,6 +58,11 @@ func inMain(container, others string) string {
 func refusedCases() []refused {
 	return []refused{
 		{
+			name: "strategy of a Deployment", manifest: workload("strategy: {type: Recreate}", "", ""), object: "deployment/store",
+			drift: []string{`{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3}}}}`, inMain("", "")},
+			want:  map[string]string{".spec.strategy": `{"type":"Recreate"}`, mainImage: storeImage},
+		},
+		{
 			name: "strategy of a Deployment, in one write with the image", manifest: workload("strategy: {type: Recreate}", "", ""), object: "deployment/store",
 			drift: []string{`{"spec":{"strategy":{"type":"RollingUpdate"},"template":{"spec":{"containers":[{"name":"main","image":"evil.example.org/x:1"}]}}}}`},
 			want:  map[string]string{".spec.strategy": `{"type":"Recreate"}`, mainImage: storeImage},
@@ -67,9 +72,25 @@ func refusedCases() []refused {
 			object: "deployment/store", want: map[string]string{".spec.strategy": `{"type":"Recreate"}`, mainImage: storeImage},
 		},
 		{
+			name: "strategy of a StatefulSet", object: "statefulset/store",
+			manifest: strings.Replace(workload("serviceName: store\n  updateStrategy: {type: OnDelete}", "", ""), "kind: Deployment", "kind: StatefulSet", 1),
+			drift:    []string{`{"spec":{"replicas":4,"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2}}}}`},
+			want:     map[string]string{".spec.updateStrategy": `{"type":"OnDelete"}`, ".spec.replicas": "1"},
+		},
+		{
 			name: "source of a volume", manifest: workload("", "", "volumes: [{name: conf, configMap: {name: settings}}]"), object: "deployment/store",
 			drift: []string{inMain("", `"volumes":[{"name":"conf","emptyDir":{"medium":"Memory"}}],`)},
 			want:  map[string]string{template + ".volumes[0].configMap.name": "settings", template + ".volumes[0].emptyDir": "", mainImage: storeImage},
+		},
+		{
+			name: "another source of a volume", manifest: workload("", "", "volumes: [{name: conf, emptyDir: {sizeLimit: 1Gi}}]"), object: "deployment/store",
+			drift: []string{inMain("", `"volumes":[{"name":"conf","secret":{"secretName":"keys"}}],`)},
+			want:  map[string]string{template + ".volumes[0].emptyDir.sizeLimit": "1Gi", template + ".volumes[0].secret": "", mainImage: storeImage},
+		},
+		{
+			name: "a value that became a reference", manifest: workload("", "env: [{name: LEVEL, value: low}]", ""), object: "deployment/store",
+			drift: []string{inMain(`,"env":[{"name":"LEVEL","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`, "")},
+			want:  map[string]string{template + ".containers[0].env": `[{"name":"LEVEL","value":"low"}]`, mainImage: storeImage},
 		},
 		{
 			name: "a reference that became a value", object: "deployment/store",
@@ -77,6 +98,13 @@ func refusedCases() []refused {
 			drift:    []string{inMain(`,"env":[{"name":"PASS","value":"1234"}]`, "")},
 			want: map[string]string{
 				template + ".containers[0].env[0].value": "", template + ".containers[0].env[0].valueFrom.secretKeyRef.name": "keys", mainImage: storeImage,
+			},
+		},
+		{
+			name: "handler of a probe", manifest: workload("", "livenessProbe: {httpGet: {path: /alive, port: 8080}}", ""), object: "deployment/store",
+			drift: []string{inMain(`,"livenessProbe":{"exec":{"command":["true"]}}`, "")},
+			want: map[string]string{
+				template + ".containers[0].livenessProbe.httpGet.path": "/alive", template + ".containers[0].livenessProbe.exec": "", mainImage: storeImage,
 			},
 		},
 		{
@@ -90,6 +118,13 @@ func refusedCases() []refused {
 			},
 		},
 		{
+			name: "handler of a hook", manifest: workload("", "lifecycle: {preStop: {exec: {command: [sleep, '3']}}}", ""), object: "deployment/store",
+			drift: []string{inMain(`,"lifecycle":{"preStop":{"httpGet":{"port":80}}}`, "")},
+			want: map[string]string{
+				template + ".containers[0].lifecycle.preStop.exec.command": `["sleep","3"]`, template + ".containers[0].lifecycle.preStop.httpGet": "", mainImage: storeImage,
+			},
+		},
+		{
 			name: "a budget of the other sort", object: "pdb/store", manifest: `
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -98,6 +133,35 @@ spec: {minAvailable: 3, unhealthyPodEvictionPolicy: AlwaysAllow, selector: {matc
 			drift: []string{`{"metadata":{"labels":{"rank":"low"}},"spec":{"minAvailable":null,"maxUnavailable":"50%","unhealthyPodEvictionPolicy":"IfHealthyBudget"}}`},
 			want: map[string]string{
 				".spec.minAvailable": "3", ".spec.maxUnavailable": "", ".spec.unhealthyPodEvictionPolicy": "AlwaysAllow", ".metadata.labels.rank": "high",
+			},
+		},
+		{
+			name: "type of a metric", object: "hpa/store", manifest: `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: store}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: store}
+  maxReplicas: 6
+  metrics:
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}`,
+			drift: []string{`{"spec":{"maxReplicas":90,"metrics":[{"type":"Pods","pods":{"metric":{"name":"hits"},"target":{"type":"AverageValue","averageValue":"9"}}}]}}`},
+			want: map[string]string{
+				".spec.metrics[0].type": "Resource", ".spec.metrics[0].pods": "", ".spec.metrics[0].resource.name": "cpu", ".spec.maxReplicas": "6",
+			},
+		},
+		{
+			name: "a peer of another sort", object: "networkpolicy/store", manifest: `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: store}
+spec:
+  podSelector: {matchLabels: {app: store}}
+  policyTypes: [Ingress]
+  ingress: [{from: [{podSelector: {matchLabels: {app: web}}}]}]`,
+			drift: []string{`{"metadata":{"labels":{"x":"y"}},"spec":{"podSelector":{"matchLabels":{"app":"x"}},"ingress":[{"from":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}]}}`},
+			want: map[string]string{
+				".spec.ingress[0].from[0].ipBlock": "", ".spec.ingress[0].from[0].podSelector.matchLabels.app": "web", ".spec.podSelector.matchLabels.app": "store", ".metadata.labels.x": "y",
 			},
 		},
 		{
@@ -205,5 +269,77 @@ func checkRequests(t *testing.T, since kit.Mark, namespace string, drifts int) {
 	}
 	if changes > 2*drifts || trials > 17*drifts {
 		t.Errorf("%d changes and %d dry runs for %d drifts", changes, trials, drifts)
+	}
+}
+
+const nodePort = `
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec: {type: NodePort, selector: {app: x}, ports: [{port: 80, nodePort: %s}]}`
+
+// A Service is created when the port that it asks for is free, without a change of the Application.
+func TestATakenPortIsTriedAgain(t *testing.T) {
+	namespace, other := newNamespace(t), hub.NewNamespace(t, "e2e")
+	hub.KubectlWith(t, fmt.Sprintf(nodePort, "first", "30917"), "create", "-n", other, "-f", "-")
+	createApplication(t, namespace, "nginx", fmt.Sprintf(nodePort, "second", "30917"), "")
+	hub.App(namespace, "nginx").Says(t, application.ReconciledCondition, "provided port is already allocated")
+	hub.Kubectl(t, "delete", "service", "-n", other, "first")
+	eventuallyReconciled(t, namespace, "nginx")
+	check := hub.Kubectl(t, "get", "service", "second", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
+	if check != "30917" {
+		t.Errorf("the port is %s", check)
+	}
+}
+
+// A learned port that is taken meanwhile is forgotten: the manifest does not ask for it.
+func TestALearnedPortThatIsTakenIsForgotten(t *testing.T) {
+	namespace, other := newNamespace(t), hub.NewNamespace(t, "e2e")
+	createApplication(t, namespace, "nginx", `{apiVersion: v1, kind: Service, metadata: {name: entry}, spec: {type: NodePort, selector: {app: x}, ports: [{port: 80}]}}`, `
+apiVersion: v1
+kind: Service
+metadata: {name: entry}
+spec:
+  type: null
+  ports: [{port: null, nodePort: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]`)
+	eventuallyReconciled(t, namespace, "nginx")
+	port := func() string {
+		return hub.Kubectl(t, "get", "service", "entry", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
+	}
+	former := port()
+	app := hub.App(namespace, "nginx")
+	app.Annotate(t, "mode", "suspend")
+	app.Says(t, application.ReadyCondition, "suspended")
+	hub.Kubectl(t, "delete", "service", "-n", namespace, "entry")
+	hub.KubectlWith(t, fmt.Sprintf(nodePort, "thief", former), "create", "-n", other, "-f", "-")
+	app.Annotate(t, "mode", "enforce")
+	eventuallyReconciled(t, namespace, "nginx")
+	if port() == former {
+		t.Errorf("the port is still %s", former)
+	}
+}
+
+// A refused value is tried again as soon as the definition of its kind changes, or the Application does.
+func TestARefusalEndsWithItsCause(t *testing.T) {
+	define := func(maximum int) {
+		defineKind(t, "pace.example.com", "Tempo", fmt.Sprintf("beats: {type: integer, maximum: %d}, title: {type: string}", maximum))
+	}
+	define(100)
+	namespace := newNamespace(t)
+	tempo := func(beats int, title string) string {
+		return fmt.Sprintf(`{apiVersion: pace.example.com/v1, kind: Tempo, metadata: {name: allegro}, spec: {beats: %d, title: %s}}`, beats, title)
+	}
+	createApplication(t, namespace, "nginx", tempo(90, "old"), "")
+	eventuallyReconciled(t, namespace, "nginx")
+	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", tempo(140, "new"), ""), "apply", "-f", "-")
+	app := hub.App(namespace, "nginx")
+	app.Says(t, application.ReconciledCondition, "spec.beats: Invalid value")
+	if title := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.title}"); title != "new" {
+		t.Errorf("the title is %s", title)
+	}
+	define(200)
+	eventuallyReconciled(t, namespace, "nginx")
+	if beats := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.beats}"); beats != "140" {
+		t.Errorf("%s beats", beats)
 	}
 }

@@ -36,23 +36,38 @@ func restoredCases() []restored {
 		// A list without keys.
 		{"first rule of a NetworkPolicy removed", policy(`{podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchLabels: {c: d}}}]},
 			{from: [{podSelector: {matchLabels: {e: f}}}], ports: [{port: 9090}]}]}`), "", "networkpolicy/store", `[{"op":"remove","path":"/spec/ingress/0"}]`},
+		{"a rule of a NetworkPolicy added in front", policy(`{podSelector: {}, ingress: [{ports: [{port: 9090}]}]}`), "", "networkpolicy/store",
+			`[{"op":"add","path":"/spec/ingress/0","value":{"from":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}}]`},
 		{"rules of a NetworkPolicy swapped", policy(`{podSelector: {}, egress: [{ports: [{port: 1, protocol: UDP}]}, {to: [{podSelector: {}}]}]}`), "", "networkpolicy/store",
 			`[{"op":"move","from":"/spec/egress/0","path":"/spec/egress/1"}]`},
+		{"first toleration removed", running("tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 3}, {key: b, value: c}]", ""), "", "deployment/store",
+			`[{"op":"remove","path":"` + inPod + `/tolerations/0"}]`},
 		{"an argument inserted", running("", "args: [a, b, c]"), "", "deployment/store", `[{"op":"add","path":"` + inContainer + `/args/1","value":"x"}]`},
+		{"a rule of an Ingress removed", `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: store}, spec: {rules: [
+			{host: a.example.org, http: {paths: [{path: /a, pathType: Exact, backend: {service: {name: a, port: {number: 1}}}}]}}, {host: b.example.org}]}}`, "", "ingress/store",
+			`[{"op":"remove","path":"/spec/rules/0"}]`},
 
 		// An empty value.
 		{"a rule in an empty list", policy(`{podSelector: {}, policyTypes: [Ingress], ingress: []}`), "", "networkpolicy/store", `[{"op":"add","path":"/spec/ingress","value":[{}]}]`},
+		{"a label in an empty selector", policy(`{podSelector: {}, policyTypes: [Ingress]}`), "", "networkpolicy/store",
+			`[{"op":"add","path":"/spec/podSelector/matchLabels","value":{"app":"none"}}]`},
+		{"a peer in an empty rule", policy(`{podSelector: {}, egress: [{}]}`), "", "networkpolicy/store", `[{"op":"add","path":"/spec/egress/0/ports","value":[{"port":1}]}]`},
 		{"a medium in an empty directory", running("volumes: [{name: v, emptyDir: {}}]", ""), "", "deployment/store",
 			`[{"op":"add","path":"` + inPod + `/volumes/0/emptyDir/medium","value":"Memory"}]`},
+		{"an empty security context filled", running("securityContext: {}", ""), "", "deployment/store", `[{"op":"add","path":"` + inPod + `/securityContext/runAsUser","value":0}]`},
 
 		// Order.
 		{"the first variable removed", running("", pairs), "", "deployment/store", `[{"op":"remove","path":"` + inContainer + `/env/0"}]`},
+		{"variables in another order", running("", pairs), "", "deployment/store", `[{"op":"move","from":"` + inContainer + `/env/0","path":"` + inContainer + `/env/2"}]`},
+		{"the first init container removed", running("initContainers: [{name: a, image: a}, {name: b, image: b}]", ""), "", "deployment/store",
+			`[{"op":"remove","path":"` + inPod + `/initContainers/0"}]`},
 		{"init containers swapped, one with another image", running("initContainers: [{name: a, image: a}, {name: b, image: b}]", ""), "", "deployment/store",
 			`[{"op":"move","from":"` + inPod + `/initContainers/0","path":"` + inPod + `/initContainers/1"},{"op":"replace","path":"` + inPod + `/initContainers/0/image","value":"x"}]`},
 		{"ports of a Service in another order", `{apiVersion: v1, kind: Service, metadata: {name: store}, spec: {ports: [{name: a, port: 1}, {name: b, port: 2}]}}`, "", "service/store",
 			`[{"op":"move","from":"/spec/ports/0","path":"/spec/ports/1"}]`},
 
 		// A second element with the key of an observed one, in a list that may grow.
+		{"a variable a second time", running("", pairs), mayGrow("env"), "deployment/store", `[{"op":"add","path":"` + inContainer + `/env/-","value":{"name":"A","value":"x"}}]`},
 		{"a variable a second time, in front", running("", pairs), mayGrow("env"), "deployment/store", `[{"op":"add","path":"` + inContainer + `/env/0","value":{"name":"A","value":"x"}}]`},
 		{"a variable a second time, by reference", running("", pairs), mayGrow("env"), "deployment/store",
 			`[{"op":"add","path":"` + inContainer + `/env/-","value":{"name":"B","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}}]`},
@@ -64,6 +79,8 @@ func restoredCases() []restored {
 			{"op":"replace","path":"/spec/free/deep/0/zip","value":"8989"}]`},
 		{"a quantity in another form", tune(`{size: 1k, part: "0.5"}`), "", "tune/store", `[{"op":"replace","path":"/spec/free/size","value":"1000"},
 			{"op":"replace","path":"/spec/free/part","value":"500m"}]`},
+		{"a text that became a boolean", tune(`{"on": "true", "none": "null"}`), "", "tune/store", `[{"op":"replace","path":"/spec/free/on","value":true},
+			{"op":"remove","path":"/spec/free/none"}]`},
 	}
 }
 
@@ -112,6 +129,35 @@ func contentOf(t *testing.T, namespace, object string) any {
 	}
 	unstructured.RemoveNestedField(fields, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	return fields
+}
+
+// An element whose key has left the manifest goes, also from a list that may grow, and those of others stay.
+func TestARenamedElementIsRemoved(t *testing.T) {
+	const path = "{.spec.template.spec.containers[0].env[*].name}"
+	namespace := newNamespace(t)
+	of := func(names ...string) string {
+		return running("", fmt.Sprintf("env: [{name: %s, value: a}, {name: %s, value: b}, {name: %s, value: c}]", names[0], names[1], names[2]))
+	}
+	createApplication(t, namespace, "nginx", of("A", "B", "C"), mayGrow("env"))
+	eventuallyReconciled(t, namespace, "nginx")
+	hub.Kubectl(t, "set", "env", "-n", namespace, "deployment/store", "OTHER=1")
+	awaitCalm(t, namespace)
+	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", of("A", "NEW", "C"), mayGrow("env")), "apply", "-f", "-")
+	kit.Eventually(t, func() string {
+		return cmp.Diff("A NEW C OTHER", hub.Kubectl(t, "get", "deployment", "store", "-n", namespace, "-o", "jsonpath="+path))
+	})
+	eventuallyReconciled(t, namespace, "nginx")
+
+	// What another client has changed belongs to it.
+	app := hub.App(namespace, "nginx")
+	app.Annotate(t, "mode", "suspend")
+	eventuallyCondition(t, namespace, "nginx", "Ready", "Unknown", "Suspended")
+	hub.Kubectl(t, "set", "env", "-n", namespace, "deployment/store", "NEW=mine")
+	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", of("A", "B", "C"), mayGrow("env")), "apply", "-f", "-")
+	app.Annotate(t, "mode", "enforce")
+	kit.Eventually(t, func() string {
+		return cmp.Diff("A B NEW C OTHER", hub.Kubectl(t, "get", "deployment", "store", "-n", namespace, "-o", "jsonpath="+path))
+	})
 }
 
 // New objects are created before those that left the manifest are deleted. If one cannot be created, none is deleted.

@@ -83,6 +83,32 @@ func described(t *testing.T) string {
 	return path
 }
 
+// A list of a custom resource is aligned by the key that the schema states. Another manager inserts an element in
+// front, which is no drift. A changed value is repaired in its new place, and so is another order.
+func TestListOfACustomResourceIsAlignedByTheStatedKey(t *testing.T) {
+	defineConcert(t, concertKind)
+	namespace := newNamespace(t)
+	createApplication(t, namespace, "nginx", `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
+		spec: {parts: [{name: horn, beats: 3}, {name: tuba, beats: 4}]}}`,
+		`{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
+		{name: null, beats: null}, {name: null, beats: null},
+		{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0, observer_schema_list_key: name}]}}`)
+	eventuallyReconciled(t, namespace, "nginx")
+	awaitCalm(t, namespace)
+	before := auditMark(t)
+	hub.Change(t, concerts, namespace, "opening", `{"spec": {"parts": [
+		{"name": "drum", "beats": 1}, {"name": "horn", "beats": 3}, {"name": "tuba", "beats": 4}]}}`)
+	awaitCalm(t, namespace)
+	if made := repairs(t, before, namespace); len(made) > 0 {
+		t.Errorf("another element was repaired: %v", made)
+	}
+	hub.Change(t, concerts, namespace, "opening", `{"spec": {"parts": [
+		{"name": "tuba", "beats": 4}, {"name": "drum", "beats": 1}, {"name": "horn", "beats": 7}]}}`)
+	hub.EventuallyField(t, 3, concerts, namespace, "opening", "spec", "parts", 0, "beats")
+	hub.EventuallyField(t, "tuba", concerts, namespace, "opening", "spec", "parts", 1, "name")
+	checkRepairs(t, eventuallyRepairs(t, before, 1, namespace), "/spec/parts/2/beats", "/spec/parts/0")
+}
+
 // The lists of a custom resource are aligned as its definition says: by keys, with their defaults, or as a set. A
 // definition that gets a key later counts from then on.
 func TestListsOfACustomResourceAreAlignedByTheirDefinition(t *testing.T) {
@@ -134,4 +160,23 @@ func TestListsOfACustomResourceAreAlignedByTheirDefinition(t *testing.T) {
 	if kept := kit.Field(hub.Get(t, concerts, namespace, "opening"), "spec", "encores", 0, "beats"); fmt.Sprint(kept) != "9" {
 		t.Errorf("the element in front has %v beats, want 9", kept)
 	}
+}
+
+// A stated key may have a field that only the definition of the kind gives to an element. The user is warned.
+func TestStatedKeyWithADefault(t *testing.T) {
+	defineConcert(t, concertKind)
+	namespace := newNamespace(t)
+	application := applicationYAML(t, namespace, "nginx", `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
+		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`,
+		`{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
+		{name: null, beats: null}, {name: null, voice: null, beats: null},
+		{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0, observer_schema_list_key: [name, voice]}]}}`)
+	if said := hub.KubectlWith(t, application, "create", "-f", "-"); !strings.Contains(said, "has no voice") {
+		t.Errorf("no warning: %s", said)
+	}
+	eventuallyReconciled(t, namespace, "nginx")
+	hub.Change(t, concerts, namespace, "opening", `{"spec": {"parts": [
+		{"name": "drum", "beats": 1}, {"name": "horn", "voice": "second", "beats": 4}, {"name": "horn", "voice": "first", "beats": 7}]}}`)
+	hub.EventuallyField(t, "[map[beats:1 name:drum voice:first] map[beats:3 name:horn voice:first] map[beats:4 name:horn voice:second]]",
+		concerts, namespace, "opening", "spec", "parts")
 }

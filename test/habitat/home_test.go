@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,14 @@ func (h home) mustStay(t *testing.T, resource schema.GroupVersionResource, name 
 func (h home) kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	return h.Kubectl(t, append([]string{"--namespace", h.namespace}, arguments...)...)
+}
+
+func (h home) tryKubectl(environment []string, input string, arguments ...string) (string, error) {
+	command := exec.Command(h.Cluster.Kubectl(), append([]string{"--kubeconfig", h.Kubeconfig(), "--namespace", h.namespace}, arguments...)...)
+	command.Stdin = strings.NewReader(input)
+	command.Env = append(command.Environ(), environment...)
+	text, err := command.CombinedOutput()
+	return string(text), err
 }
 
 // condition returns a condition of a Habitat, or the zero value.

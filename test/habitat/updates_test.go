@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -222,6 +224,103 @@ func TestOnDeleteLeavesOthers(t *testing.T) { // not parallel: it stops the cont
 		if kept := uid == mixed[name]; kept != (name == "db-1") {
 			t.Errorf("Pod %s was kept: %v", name, kept)
 		}
+	}
+}
+
+// "kubectl scale of the StatefulSet is reverted", and the Habitat shows what was
+// changed, by which client, and where to change it instead.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.run(t, service("web", 2, nil))
+	h.kubectl(t, "scale", "statefulset", "web", "--replicas=5")
+	h.eventuallyField(t, 2, kit.StatefulSets, "web", "spec", "replicas")
+	h.mustTell(t, "web", "Warning", "Overwritten", "StatefulSet/web", "spec.replicas", "kubectl", "make changes in the Habitat")
+	h.eventuallyField(t, "[spec.replicas]", habitats, "web", "status", "overwritten", "fields")
+	h.eventuallyField(t, "StatefulSet/web", habitats, "web", "status", "overwritten", "object")
+	h.eventuallyField(t, "kubectl", habitats, "web", "status", "overwritten", "by")
+	h.mustRun(t, "web")
+	h.eventuallyField(t, "2/2", habitats, "web", "status", "ready")
+	// A change of the Habitat is no edit to revert.
+	notes := len(h.events(t, habitat.Kind, "web", "Overwritten"))
+	h.edit(t, "web", `{"count": 3}`)
+	h.eventuallyField(t, 3, kit.StatefulSets, "web", "spec", "replicas")
+	h.mustRun(t, "web")
+	h.eventuallyField(t, "3/3", habitats, "web", "status", "ready")
+	h.awaitCalm(t)
+	if got := h.events(t, habitat.Kind, "web", "Overwritten"); len(got) != notes {
+		t.Errorf("an edit of the Habitat is told as one that is set back: %q", got)
+	}
+}
+
+// A field that is not generated belongs to the client that sets it: it stays, also when
+// the Habitat changes.
+func TestUnobservedStays(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.run(t, service("web", 1, nil))
+	h.patch(t, kit.StatefulSets, "web", "somebody", `{"metadata": {"annotations": {"note": "mine"}}, "spec": {"minReadySeconds": 1, "template": {"spec": {"terminationGracePeriodSeconds": 7, "tolerations": [{"operator": "Exists"}]}}}}`)
+	h.kubectl(t, "set", "resources", "statefulset", "web", "--limits=cpu=100m")
+	h.edit(t, "web", `{"image": "registry.test/hab/web:2"}`)
+	h.mustRoll(t, "web", "registry.test/hab/web:2")
+	live := h.get(t, kit.StatefulSets, "web")
+	for want, path := range map[string][]any{
+		"mine":                    {"metadata", "annotations", "note"},
+		"1":                       {"spec", "minReadySeconds"},
+		"7":                       {"spec", "template", "spec", "terminationGracePeriodSeconds"},
+		"Exists":                  {"spec", "template", "spec", "tolerations", 0, "operator"},
+		"map[cpu:100m]":           {"spec", "template", "spec", "containers", 0, "resources", "limits"},
+		"registry.test/hab/web:2": {"spec", "template", "spec", "containers", 0, "image"},
+	} {
+		if got := kit.Field(live, path...); fmt.Sprint(got) != want {
+			t.Errorf("%v is %v, want %s", path, got, want)
+		}
+	}
+}
+
+// "kubectl edit hab" flows through: the workload has the replicas, image, environment,
+// binds and Secrets as the test computes them from the Habitat, for both versions.
+func TestEdit(t *testing.T) {
+	kit.Long(t, "each field is edited")
+	t.Parallel()
+	h := newHome(t)
+	h.secret(t, "web-config", "user.toml")
+	h.secret(t, "ring-20240131235959", "ring-key")
+	h.run(t, service("web", 1, object{"env": []any{object{"name": "A", "value": "1"}}}), old("flat", 1))
+	edits := []struct{ name, patch string }{
+		{"web", `{"count": 3}`},
+		{"web", `{"image": "registry.test/hab/web:2"}`},
+		{"web", `{"env": [{"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}, {"name": "A", "value": "2"}]}`},
+		{"web", `{"service": {"bind": [{"name": "db", "service": "pg", "group": "default"}]}}`},
+		{"web", `{"service": {"configSecretName": "web-config", "ringSecretName": "ring-20240131235959"}}`},
+		{"web", `{"service": {"group": "blue", "channel": "unstable", "topology": "leader", "bind": []}}`},
+		{"web", `{"updateStrategy": "OnDelete"}`},
+		{"web", `{"updateStrategy": null}`},
+		{"web", `{"env": null, "service": {"configSecretName": null, "ringSecretName": null, "bind": null, "group": null}}`},
+		{"flat", `{"count": 2, "env": [{"name": "C", "value": "3"}], "service": {"configSecretName": "web-config"}}`},
+		{"flat", `{"count": 0, "image": "registry.test/hab/flat:2", "env": [], "service": {"configSecretName": ""}}`},
+	}
+	for _, edit := range edits {
+		patch := `{"spec": ` + edit.patch + `}`
+		if edit.name == "web" {
+			patch = `{"spec": {"v1beta2": ` + edit.patch + `}}`
+		}
+		h.kubectl(t, "patch", "hab", edit.name, "--type=merge", "--patch", patch)
+		h.mustRun(t, edit.name)
+		h.mustBeCarriedOut(t, edit.name)
+	}
+	// And as a user does it, in an editor.
+	editor := filepath.Join(t.TempDir(), "editor")
+	kit.Must(t, os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i 's|hab/web:2|hab/web:3|; s|count: 3|count: 4|' \"$1\"\n"), 0o700))
+	text, err := h.tryKubectl([]string{"KUBE_EDITOR=" + editor}, "", "edit", "hab", "web")
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	h.mustRun(t, "web")
+	h.mustBeCarriedOut(t, "web")
+	live := h.get(t, kit.StatefulSets, "web")
+	if imageOf(live) != "registry.test/hab/web:3" || kit.Field(live, "spec", "replicas") != int64(4) {
+		t.Errorf("the edit has become %v times %v", kit.Field(live, "spec", "replicas"), imageOf(live))
 	}
 }
 

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -187,4 +188,22 @@ func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
 	}
 	grant("create, patch, delete, get")
 	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "settings", "data", "color")
+}
+
+// A deleted namespace loses its account first, often before the objects. The agent
+// needs no account to see that the objects are gone.
+func TestNamespaceIsDeleted(t *testing.T) {
+	w := narrow
+	namespace := w.namespace(t)
+	w.account(t, namespace, "krake-deployer", "edit")
+	for i := range 5 {
+		name := fmt.Sprintf("app-%d", i)
+		w.apply(t, namespace, name, strings.ReplaceAll(settings, "settings", fmt.Sprintf("settings-%d", i)))
+		w.reconciled(t, namespace, name)
+	}
+	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // clears the agent's cache of the account
+		t.Fatal(err)
+	}
+	w.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
 }
