@@ -30,6 +30,7 @@ func TestAnEndlessDescriptionIsNotRead(t *testing.T) {
 	clients, err := NewClients(&rest.Config{Host: server.URL})
 	check.Must(t, err)
 	documents, err := clients.Discovery.OpenAPIV3().Paths()
+	check.Must(t, err)
 	_, err = documents["apis/example.com/v1"].Schema("application/json")
 	check.Fails(t, "the document", err, "too large")
 }
