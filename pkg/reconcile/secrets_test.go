@@ -558,7 +558,7 @@ func TestHookSecretsOfARestoredHub(t *testing.T) {
 
 // All namespaces get the same token, even if one Secret is created later.
 func TestOneTokenForAllNamespaces(t *testing.T) {
-	const elsewhere = "Secret other/app-krake-shutdown-secret-token" //nolint:gosec // a name
+	const elsewhere = "Secret other/app-krake-shutdown-secret-token"
 	w := hooked(t, "shutdown")
 	w.Scope = mutate.ClusterScope
 	w.edit(t, func(cm *corev1.ConfigMap) {

@@ -100,3 +100,19 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 		return e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name)
 	})
 }
+
+// withoutConfiguration deletes the shipped configuration until the test ends.
+func withoutConfiguration(t *testing.T) {
+	t.Helper()
+	err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
+	kit.Must(t, err)
+	t.Cleanup(func() { applyAgain(t, context.Background()) })
+	kit.Must(t, installed.WaitNotCalled(t.Context()))
+}
+
+// applyAgain restores deleted objects, as an administrator would.
+func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
+	t.Helper()
+	kit.Must(t, installed.Apply(ctx))
+	kit.Must(t, installed.WaitCalled(ctx))
+}

@@ -1,15 +1,16 @@
 package admission
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
+
+// policy begins all refusals of the policy.
+const policy = "ValidatingAdmissionPolicy 'krake-configmaps'"
 
 // An administrator deletes the webhook's configuration. An
 // Application that is created then has no authority: no agent acts on it. When the configuration is back, any edit admits it.
@@ -61,20 +62,4 @@ func notActedUpon(t *testing.T, namespace, name string) {
 	if len(wrote) > 0 {
 		t.Errorf("the agent has written to %s: %v", name, wrote)
 	}
-}
-
-// withoutConfiguration deletes the shipped configuration until the test ends.
-func withoutConfiguration(t *testing.T) {
-	t.Helper()
-	err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
-	kit.Must(t, err)
-	t.Cleanup(func() { applyAgain(t, context.Background()) })
-	kit.Must(t, installed.WaitNotCalled(t.Context()))
-}
-
-// applyAgain restores deleted objects, as an administrator would.
-func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
-	t.Helper()
-	kit.Must(t, installed.Apply(ctx))
-	kit.Must(t, installed.WaitCalled(ctx))
 }
