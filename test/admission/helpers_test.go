@@ -116,6 +116,19 @@ func eventuallyGone(t *testing.T, namespace, name string) {
 	hub.EventuallyGone(t, kit.Services, namespace, name)
 }
 
+// complain fails unless the error has the text; "" means no error.
+func complain(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case want != "" && err == nil:
+		t.Errorf("accepted, want a refusal with %q", want)
+	case want != "" && !strings.Contains(err.Error(), want):
+		t.Errorf("refused, but without %q: %v", want, err)
+	}
+}
+
 func update(t *testing.T, as user, cm *corev1.ConfigMap) error {
 	t.Helper()
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}))
@@ -130,9 +143,4 @@ func change(t *testing.T, as user, namespace, name string, how func(*corev1.Conf
 		how(cm)
 		return update(t, as, cm)
 	})
-}
-
-func createPlain(t *testing.T, as user, namespace string) error {
-	t.Helper()
-	return create(t, as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}})
 }
