@@ -14,9 +14,6 @@ import (
 var plane *kit.Plane
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" { // fuzzing needs no server, and has many processes
-		os.Exit(m.Run())
-	}
 	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for the API server
 		panic(err)
 	}

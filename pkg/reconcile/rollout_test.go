@@ -13,10 +13,15 @@ import (
 )
 
 // A rollout of 20 Pods reports its progress again and again: the hub gets its begin, its end, and one text in between. The last
-// text arrives though nothing happens after it.
+// text of one that is stuck arrives though nothing happens after it, and a restarted agent writes it too.
 func TestARolloutIsThreeWrites(t *testing.T) {
-	for _, replaced := range []int{20, 10} {
-		t.Run(fmt.Sprint(replaced, " of 20"), func(t *testing.T) {
+	for name, each := range map[string]struct {
+		replaced int
+		restart  bool
+	}{
+		"complete": {20, false}, "stuck": {10, false}, "stuck, and the agent is restarted": {10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web},
   spec: {replicas: 20, template: {spec: {containers: [{name: main, image: "main:%d"}]}}}}`
 			w := running(t, fmt.Sprintf(web, 1), "")
@@ -29,8 +34,8 @@ func TestARolloutIsThreeWrites(t *testing.T) {
 			due := w.mustPass(t)
 			w.checkState(t, application.StateDegraded)
 			w.checkReason(t, application.ReadyCondition, "InProgress")
-			written := len(w.writes())
-			for i := range replaced {
+			written := len(w.callsOf("Write"))
+			for i := range each.replaced {
 				w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
 					live.Object["status"] = map[string]any{
 						"observedGeneration": int64(2), "replicas": int64(20), "updatedReplicas": int64(i + 1),
@@ -41,16 +46,19 @@ func TestARolloutIsThreeWrites(t *testing.T) {
 				due = w.after(t, time.Second)
 				written += len(w.callsOf("Write"))
 			}
-			if replaced < 20 { // it is stuck
+			if each.replaced == 20 {
+				w.checkReady(t, application.StateRunning, "Ready", ready)
+			} else {
 				const last = "Updated: 10/20"
 				check.Equal(t, "is stored", false, strings.Contains(w.cm.Data[application.StatusKey], last))
+				if each.restart {
+					w.restart()
+				}
 				due = w.after(t, due)
 				written += len(w.callsOf("Write"))
 				w.checkReady(t, application.StateDegraded, "InProgress", "apps/v1 Deployment demo/web: InProgress: "+last)
-			} else {
-				w.checkReady(t, application.StateRunning, "Ready", ready)
 			}
-			if written > 4 { // with the patch
+			if written > 3 {
 				t.Errorf("%d writes", written)
 			}
 			check.Equal(t, "a pass is due", time.Duration(0), due)

@@ -301,12 +301,14 @@ func (d *disaster) hubIsRestored(t *testing.T) {
 	d.createHabitat(t, "old")
 	before := leases(t, d.hub)
 	copied := snapshot(t, d.hub)
+	kit.Must(t, d.installation.WaitCalled(t.Context()))
 	for _, w := range []site{both, hubOnly} {
 		w.later(t)
 	}
 	d.createHabitat(t, "later") // so that a watch of before says nothing for long
 	renewed(t, d.hub, before)
 	restore(t, d.hub, copied)
+	kit.Must(t, d.installation.WaitCalled(t.Context()))
 	started := time.Now()
 	for _, w := range []site{both, hubOnly} {
 		w.has(t, "changed", "green")

@@ -11,7 +11,7 @@ import (
 // AnswerTime is how long the answer to a review may take, from its first byte on: the wait for a
 // turn, the computation, and what the API server is asked. A handshake has as long for itself. It
 // leaves time to answer before the API server gives up.
-const AnswerTime = 4 * time.Second
+const AnswerTime = 9 * time.Second
 
 // turns hands out a number of places. The requests of one sender are served in their order,
 // and the senders take turns: one with a thousand requests delays another by one place.
