@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -191,11 +195,29 @@ func startLane(ctx context.Context, l *lane, arguments ...string) (*lane, error)
 	}
 	l.intercept(nil)
 	l.agent = &agent{name: "agent-" + name, kubeconfig: through, arguments: append([]string{"--cluster", name}, arguments...)}
-	if err := errors.Join(l.proxy.WriteKubeconfig(direct, through), l.agent.start()); err != nil {
-		l.proxy.Close()
-		return nil, err
+	if err := errors.Join(l.proxy.WriteKubeconfig(direct, through), l.begin(ctx)); err != nil {
+		return nil, errors.Join(err, l.end())
 	}
 	return l, nil
+}
+
+// beginning lets one agent begin at a time. Thirty at once occupy two processors for so long that the API server
+// refuses Applications.
+var beginning sync.Mutex
+
+// begin starts the agent for the first time, and waits for its first watch.
+func (l *lane) begin(ctx context.Context) error {
+	beginning.Lock()
+	defer beginning.Unlock()
+	if err := l.agent.start(); err != nil {
+		return err
+	}
+	return eventually(ctx, func(context.Context) error {
+		if l.proxy.Watches() == 0 {
+			return fmt.Errorf("%s watches nothing", l.agent.name)
+		}
+		return nil
+	})
 }
 
 // kubeconfigOf returns the file of an agent that leads to its proxy.
@@ -204,25 +226,27 @@ func kubeconfigOf(name string) string { return filepath.Join(env.Dir(), name+".k
 // appoint creates an agent's ServiceAccount with the shipped rights, and the namespace
 // of the lane.
 func appoint(ctx context.Context, name string) error {
-	account := application.AgentsNamespace + ":" + name
-	return errors.Join(
-		kubectl(ctx, "create", "namespace", name),
-		kubectl(ctx, "create", "serviceaccount", name, "--namespace", application.AgentsNamespace),
-		kubectl(ctx, "create", "clusterrolebinding", name+"-hub", "--clusterrole", "krake-agent-hub", "--serviceaccount", account),
-		kubectl(ctx, "create", "clusterrolebinding", name+"-target", "--clusterrole", "krake-agent-target", "--serviceaccount", account),
-		kubectl(ctx, "create", "clusterrolebinding", name+"-reviews", "--clusterrole", "krake-agent-reviews", "--serviceaccount", account),
-		kubectl(ctx, "create", "role", name, "--namespace", application.AgentsNamespace,
-			"--verb", "get,create,update", "--resource", "leases.coordination.k8s.io"), // the policy restricts the names
-		kubectl(ctx, "create", "rolebinding", name, "--namespace", application.AgentsNamespace, "--role", name, "--serviceaccount", account),
-	)
-}
-
-// kubectl runs kubectl as the administrator.
-func kubectl(ctx context.Context, arguments ...string) error {
-	if text, err := kit.TryKubectl(ctx, env.Cluster, "", arguments...); err != nil {
-		return fmt.Errorf("kubectl %v: %w\n%s", arguments, err, text)
+	named := metav1.ObjectMeta{Name: name, Namespace: application.AgentsNamespace}
+	accounts := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: application.AgentsNamespace}}
+	lease := rbacv1.PolicyRule{ // the policy restricts the names
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
 	}
-	return nil
+	failures := []error{
+		kit.ErrorOf(env.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})),
+		kit.ErrorOf(env.CoreV1().ServiceAccounts(named.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})),
+		kit.ErrorOf(env.RbacV1().Roles(named.Namespace).Create(ctx,
+			&rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{lease}}, metav1.CreateOptions{})),
+		kit.ErrorOf(env.RbacV1().RoleBindings(named.Namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: named, Subjects: accounts, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		}, metav1.CreateOptions{})),
+	}
+	for _, part := range []string{"hub", "target", "reviews"} {
+		failures = append(failures, kit.ErrorOf(env.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + part}, Subjects: accounts,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "krake-agent-" + part},
+		}, metav1.CreateOptions{})))
+	}
+	return errors.Join(failures...)
 }
 
 // agent is the agent of a lane, as a process that is killed and started again.

@@ -17,6 +17,10 @@ import (
 	"strings"
 	"sync"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
 )
@@ -291,11 +295,16 @@ func (i *Installation) token(ctx context.Context, namespace, account string) (st
 }
 
 func tokenOf(ctx context.Context, in *cluster.Cluster, namespace, account string) (string, error) {
-	token, err := kubectl(ctx, in, "create", "token", account, "--namespace", namespace, "--duration", "24h").Output()
+	client, err := kubernetes.NewForConfig(in.RESTConfig())
+	if err != nil {
+		return "", err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("create a token of %s/%s: %w", namespace, account, err)
 	}
-	return strings.TrimSpace(string(token)), nil
+	return token.Status.Token, nil
 }
 
 func (i *Installation) kubectl(ctx context.Context, arguments ...string) *exec.Cmd {

@@ -3,11 +3,14 @@ package installation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -150,16 +153,15 @@ func (i *Installation) Connections() int64 { return i.balancer.accepted.Load() }
 // the API server, then refuses an invalid Application.
 func (i *Installation) WaitCalled(ctx context.Context) error {
 	return poll(ctx, "the API server does not call the webhook", func() bool {
-		text, err := i.probe(ctx, "v0", "default")
-		return err != nil && strings.Contains(text, "Unsupported value")
+		err := i.probe(ctx, "v0", "default")
+		return err != nil && strings.Contains(err.Error(), "Unsupported value")
 	})
 }
 
 // WaitNotCalled waits until the API server no longer knows a configuration.
 func (i *Installation) WaitNotCalled(ctx context.Context) error {
 	return poll(ctx, "the API server still calls the webhook", func() bool {
-		_, err := i.probe(ctx, "v0", "default")
-		return err == nil
+		return i.probe(ctx, "v0", "default") == nil
 	})
 }
 
@@ -167,16 +169,20 @@ func (i *Installation) WaitNotCalled(ctx context.Context) error {
 // namespace of the webhook.
 func (i *Installation) waitEnforced(ctx context.Context) error {
 	return poll(ctx, "the API server does not enforce the policies", func() bool {
-		text, err := i.probe(ctx, application.Format, "krake-system")
-		return err != nil && strings.Contains(text, "ValidatingAdmissionPolicy")
+		err := i.probe(ctx, application.Format, "krake-system")
+		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 	})
 }
 
-// probe sends the creation of an Application.
-func (i *Installation) probe(ctx context.Context, format, namespace string) (string, error) {
-	probe := i.kubectl(ctx, "create", "--dry-run=server", "-f", "-")
-	probe.Stdin = strings.NewReader(fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-		"name": "krake-probe", "namespace": %q, "annotations": {%q: %q}}}`, namespace, application.FormatAnnotation, format))
-	text, err := probe.CombinedOutput()
-	return string(text), err
+// probe sends the creation of an Application, as a dry run.
+func (i *Installation) probe(ctx context.Context, format, namespace string) error {
+	client, err := kubernetes.NewForConfig(i.cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "krake-probe", Annotations: map[string]string{application.FormatAnnotation: format},
+	}}
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
