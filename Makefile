@@ -18,12 +18,13 @@ test-programs: cluster
 	go build -o bin/programs/ ./cmd/...
 
 GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails
-# Without debug information, which no test needs, the programs of the tests are linked in two thirds of the time.
-GOTEST    = -count=1 -vet=off -ldflags=-w -timeout 30m -p 3 $(TESTFLAGS) ./test/kubectl ./test/... ./...
+# go vet is a part of make lint. Without debug information, which no test needs, the programs of the tests are linked in
+# two thirds of the time.
+ONCE      = -count=1 -vet=off -ldflags=-w
+GOTEST    = $(ONCE) -timeout 30m -p 3 $(TESTFLAGS) ./test/kubectl ./test/... ./...
 
 # What a commit needs: every package, without the tests and the suites that take long, once the test cluster is
-# built. The tests that are left to make verify are skipped, but not listed; a suite that is has no tests. go vet is a
-# part of make lint.
+# built. The tests that are left to make verify are skipped, but not listed; a suite that is has no tests.
 test: test-programs
 	$(GOTESTSUM) --hide-summary skipped --junitfile bin/test.xml -- -short $(GOTEST)
 
@@ -35,8 +36,9 @@ verify: test-programs
 
 # The tests of the other modules. The slowest ones, which mostly wait, begin first.
 MODULES = test/ui test/bench images test/gitops
+tests-of/%: export KRAKE_TEST_PROGRAMS = $(CURDIR)/bin/programs
 tests-of/%:
-	go -C $* test -timeout 30m -count=1 ./...
+	go -C $* test $(ONCE) -timeout 30m ./...
 
 # A sample of the planted bugs.
 planted:
@@ -46,13 +48,13 @@ planted:
 # make a patch, and reads annotations: what breaks one is kept in testdata/fuzz. Their
 # number is what half a minute is good for; make fuzz FUZZ=1h is for a release.
 fuzz:
-	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/manifest
+	go test -vet=off -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/manifest
 	for law in FuzzBytes FuzzOracle FuzzPatch; do \
-		go test -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
+		go test -vet=off -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
-	go test -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./pkg/mutate
-	go test -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./internal/compose
-	go test -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),2000x) -fuzzminimizetime 10x ./internal/agent/guard
+	go test -vet=off -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./pkg/mutate
+	go test -vet=off -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./internal/compose
+	go test -vet=off -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),2000x) -fuzzminimizetime 10x ./internal/agent/guard
 
 # For breadth, outside the gate: gremlins changes each condition and each operator of these packages, one at a time,
 # and lists the changes that no test notices. It takes hours: make mutation PACKAGES=./pkg/application takes minutes.

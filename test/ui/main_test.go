@@ -3,7 +3,6 @@ package ui
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,39 +30,23 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "krake-ui-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	kit.Suite{
 		Name: "ui",
-		Start: func(ctx context.Context) error {
+		Start: func(ctx context.Context) (err error) {
 			browserPath = findBrowser()
 			if browserPath == "" {
 				fmt.Fprintln(os.Stderr, "ui: THERE IS NO BROWSER: no test in a browser is run: install chromium, or name one by KRAKE_BROWSER")
-			}
-			plugin = filepath.Join(folder, "kubectl-krake")
-			build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", plugin, "./cmd/kubectl-krake")
-			build.Dir = "../.." // the plugin is of the other module
-			if out, err := build.CombinedOutput(); err != nil {
-				return fmt.Errorf("build the plugin: %w: %s", err, out)
 			}
 			if hub, err = kit.StartPlane(ctx, cluster.Options{PretendKubelet: true}); err != nil {
 				return err
 			}
 			kubeconfig = hub.Kubeconfig()
 			installed, err = installation.Install(ctx, hub.Cluster, os.Stderr)
+			plugin = filepath.Join(hub.Dir(), "installation", "kubectl-krake")
 			return err
 		},
 		Logs: func() []string { return installed.Logs() },
-		Stop: func() error {
-			err := os.RemoveAll(folder)
-			if hub != nil {
-				err = errors.Join(err, hub.Stop())
-			}
-			return err
-		},
+		Stop: func() error { return hub.Stop() },
 	}.Main(m)
 }
 
