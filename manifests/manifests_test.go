@@ -281,7 +281,7 @@ func TestWebhookConfiguration(t *testing.T) {
 		equivalent = admissionregistrationv1.Equivalent
 		none       = admissionregistrationv1.SideEffectClassNone
 		ifNeeded   = admissionregistrationv1.IfNeededReinvocationPolicy
-		seconds    = int32(5)
+		seconds    = int32(10)
 		namespaced = admissionregistrationv1.NamespacedScope
 	)
 	want := admissionregistrationv1.MutatingWebhook{
