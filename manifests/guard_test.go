@@ -2,14 +2,9 @@ package manifests
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -101,41 +96,10 @@ func TestTheEndpointOfTheGuard(t *testing.T) {
 				t.Errorf("%s: the agent serves the guard: %t", in.name, !isGuarded)
 			}
 			if isGuarded {
-				checkEndpointOfGuard(t, in, on, agent)
+				check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
+				service := checkEndpoint(t, in, agent, "guard", nil)
+				check.Equal(t, in.name+": name of the Service", on.guard, service.Name)
 			}
-		}
-	}
-}
-
-func checkEndpointOfGuard(t *testing.T, in installed, on guarded, agent *appsv1.Deployment) {
-	t.Helper()
-	check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
-	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool { return s.Name != on.guard })
-	if len(services) != 1 {
-		t.Fatalf("%s: Services of the guard: %v", in.name, services)
-	}
-	service := services[0]
-	check.Equal(t, in.name+": namespace of the Service", agent.Namespace, service.Namespace)
-	check.Equal(t, in.name+": Pods of the Service", agent.Spec.Selector.MatchLabels, service.Spec.Selector)
-	ports := service.Spec.Ports
-	if len(ports) != 1 || ports[0].Port != 443 || ports[0].TargetPort.String() != "guard" {
-		t.Errorf("%s: ports of the Service: %v", in.name, ports)
-	}
-	var port int32
-	for _, p := range agent.Spec.Template.Spec.Containers[0].Ports {
-		if p.Name == "guard" {
-			port = p.ContainerPort
-		}
-	}
-	check.Equal(t, in.name+": --guard-bind-address", ":"+strconv.Itoa(int(port)), flag(agent, "guard-bind-address"))
-	for _, policy := range all[*networkingv1.NetworkPolicy](t, in) {
-		if policy.Name != on.guard {
-			continue
-		}
-		check.Equal(t, in.name+": Pods of the NetworkPolicy", agent.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels)
-		check.Equal(t, in.name+": outlets of the guard", nil, policy.Spec.Egress, cmpopts.EquateEmpty())
-		if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].Ports) != 1 || policy.Spec.Ingress[0].Ports[0].Port.IntVal != port || len(policy.Spec.Ingress[0].From) != 0 {
-			t.Errorf("%s: the API server does not reach port %d: %v", in.name, port, policy.Spec.Ingress)
 		}
 	}
 }

@@ -282,11 +282,11 @@ func TestOneDefinition(t *testing.T) {
 	}
 }
 
-// The user-visible parts of the kind.
+// Users read what each field means, and each mistake names its field.
 func TestDefinition(t *testing.T) {
-	spec := definition(t).Spec
-	check.Equal(t, "versions", 1, len(spec.Versions))
-	for path, of := range fields("", spec.Versions[0].Schema.OpenAPIV3Schema) {
+	versions := definition(t).Spec.Versions
+	check.Equal(t, "versions", 1, len(versions))
+	for path, of := range fields("", versions[0].Schema.OpenAPIV3Schema) {
 		checkField(t, path, of)
 	}
 }
