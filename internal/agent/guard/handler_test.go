@@ -129,6 +129,10 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 		}, warnedOf("spec.template.spec.containers[web].env[A].value is managed by Application shop/web and will be set back. " +
 			"Change it there, or hold it first: kubectl krake hold -n shop web deployment/web")},
 		{"nothing", func(t *testing.T, w *world) admission.Request { return w.update(t, w.live) }, untold},
+		{"a deletion in mode suspend", func(t *testing.T, w *world) admission.Request {
+			w.app.Wishes.Mode = application.Suspend
+			return w.remove(t)
+		}, untold},
 		{"a hold longer than the agent allows", func(t *testing.T, w *world) admission.Request {
 			w.MaxHold = 0
 			w.live = w.edited(t, noon.Add(time.Hour).Format(time.RFC3339), "metadata", "annotations", application.HoldUntilAnnotation)
