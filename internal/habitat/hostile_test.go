@@ -340,6 +340,30 @@ func ready(w *world, name string, drifts ...application.Drift) {
 	})
 }
 
+// A Habitat repeats the agent's words about its Application, and about that of the peer file.
+func TestTellsWhatTheAgentTells(t *testing.T) {
+	const words = "the agent may not create it"
+	w := newWorld(t)
+	w.habitat("greeter", greeter)
+	w.see()
+	w.must(w.ring())
+	w.mustCarry("greeter")
+	for _, name := range []string{"habitat-greeter", peersApplication} {
+		edit(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) {
+			app, err := application.Read(cm)
+			kit.Must(t, err)
+			app.Status = application.Status{State: application.StateFailed, ObservedSpec: app.Spec.Digest(), Conditions: []metav1.Condition{
+				{Type: application.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Forbidden", Message: words},
+			}}
+			kit.Must(t, app.Record(cm))
+		})
+	}
+	w.mustCarry("greeter")
+	if c := w.condition(peerFileCondition, "greeter"); c.Message != "ConfigMap habitat-peers: "+words || w.statusOf("greeter").Message != words {
+		t.Errorf("%+v, and the status says %q", c, w.statusOf("greeter").Message)
+	}
+}
+
 // An edit of many fields, or of long paths, fits into status and Event.
 func TestManyFields(t *testing.T) {
 	drift := application.Drift{
