@@ -2,17 +2,10 @@ package manifests
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -93,63 +86,6 @@ func TestHoldersOfTheRightsOfTheGuard(t *testing.T) {
 	}
 }
 
-// The API server asks the guard about changes and deletions of objects of Applications, and
-// about their scale. Without an answer, it lets each request pass.
-func TestConfigurationOfTheGuard(t *testing.T) {
-	namespaced, every := admissionregistrationv1.NamespacedScope, admissionregistrationv1.AllScopes
-	rule := func(group, version string, scope *admissionregistrationv1.ScopeType, resources ...string) admissionregistrationv1.Rule {
-		return admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources, Scope: scope}
-	}
-	onUpdate, onDelete := admissionregistrationv1.Update, admissionregistrationv1.Delete
-	type rules = []admissionregistrationv1.RuleWithOperations
-	objects := rules{{Operations: []admissionregistrationv1.OperationType{onUpdate, onDelete}, Rule: rule("*", "*", &every, "*")}}
-	scales := rules{
-		{Operations: []admissionregistrationv1.OperationType{onUpdate}, Rule: rule("apps", "v1", &namespaced, "deployments/scale", "replicasets/scale", "statefulsets/scale")},
-		{Operations: []admissionregistrationv1.OperationType{onUpdate}, Rule: rule("", "v1", &namespaced, "replicationcontrollers/scale")},
-	}
-	for name, on := range withGuard {
-		configurations := all[*admissionregistrationv1.ValidatingWebhookConfiguration](t, installation(t, name))
-		if len(configurations) != 1 {
-			t.Fatalf("%s: more than one configuration: %v", name, configurations)
-		}
-		owned := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "krake.dev/owned-by", Operator: metav1.LabelSelectorOpExists}}}
-		check.Equal(t, name+": webhooks", []admissionregistrationv1.ValidatingWebhook{
-			webhookOfGuard(on, "objects.guard.krake.dev", objects, owned),
-			webhookOfGuard(on, "scales.guard.krake.dev", scales, nil), // a Scale has no labels of its object
-		}, configurations[0].Webhooks)
-		for _, webhook := range configurations[0].Webhooks {
-			checkConditions(t, name+": "+webhook.Name, webhook.MatchConditions)
-		}
-	}
-}
-
-func webhookOfGuard(on guarded, name string, rules []admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: name,
-		// The agent reverts what passes while the guard is down. Until then, requests wait for 2 s
-		// at most.
-		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(int32(2)),
-		// An Event about break glass, but none for a dry run.
-		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
-		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
-			Namespace: "krake-agents", Name: on.guard, Path: new("/guard"), Port: new(int32(443)),
-		}},
-		// The namespaces that a cluster, the webhook and the agents need in order to start.
-		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "krake-system", "krake-agents"},
-		}}},
-		ObjectSelector: objects,
-		Rules:          rules,
-		// Agents make the changes that the guard protects. The system reacts to changes that passed.
-		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "is-not-an-agent", Expression: `!("system:serviceaccounts:krake-agents" in request.userInfo.?groups.orValue([]))`},
-			{Name: "is-not-the-system", Expression: `!request.userInfo.?groups.orValue([]).exists(group, group in ["system:serviceaccounts:kube-system", "system:nodes"]) && ` +
-				`!(request.userInfo.?username.orValue("") in ["system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"])`},
-		},
-		AdmissionReviewVersions: []string{"v1"},
-	}
-}
-
 // The API server reaches the agent by the Service of the configuration, at the port where the
 // agent serves the guard.
 func TestTheEndpointOfTheGuard(t *testing.T) {
@@ -160,41 +96,10 @@ func TestTheEndpointOfTheGuard(t *testing.T) {
 				t.Errorf("%s: the agent serves the guard: %t", in.name, !isGuarded)
 			}
 			if isGuarded {
-				checkEndpointOfGuard(t, in, on, agent)
+				check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
+				service := checkEndpoint(t, in, agent, "guard", nil)
+				check.Equal(t, in.name+": name of the Service", on.guard, service.Name)
 			}
-		}
-	}
-}
-
-func checkEndpointOfGuard(t *testing.T, in installed, on guarded, agent *appsv1.Deployment) {
-	t.Helper()
-	check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
-	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool { return s.Name != on.guard })
-	if len(services) != 1 {
-		t.Fatalf("%s: Services of the guard: %v", in.name, services)
-	}
-	service := services[0]
-	check.Equal(t, in.name+": namespace of the Service", agent.Namespace, service.Namespace)
-	check.Equal(t, in.name+": Pods of the Service", agent.Spec.Selector.MatchLabels, service.Spec.Selector)
-	ports := service.Spec.Ports
-	if len(ports) != 1 || ports[0].Port != 443 || ports[0].TargetPort.String() != "guard" {
-		t.Errorf("%s: ports of the Service: %v", in.name, ports)
-	}
-	var port int32
-	for _, p := range agent.Spec.Template.Spec.Containers[0].Ports {
-		if p.Name == "guard" {
-			port = p.ContainerPort
-		}
-	}
-	check.Equal(t, in.name+": --guard-bind-address", ":"+strconv.Itoa(int(port)), flag(agent, "guard-bind-address"))
-	for _, policy := range all[*networkingv1.NetworkPolicy](t, in) {
-		if policy.Name != on.guard {
-			continue
-		}
-		check.Equal(t, in.name+": Pods of the NetworkPolicy", agent.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels)
-		check.Equal(t, in.name+": outlets of the guard", nil, policy.Spec.Egress, cmpopts.EquateEmpty())
-		if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].Ports) != 1 || policy.Spec.Ingress[0].Ports[0].Port.IntVal != port || len(policy.Spec.Ingress[0].From) != 0 {
-			t.Errorf("%s: the API server does not reach port %d: %v", in.name, port, policy.Spec.Ingress)
 		}
 	}
 }

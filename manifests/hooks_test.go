@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,38 +121,36 @@ func TestTheEndpointOfHooks(t *testing.T) {
 				t.Errorf("%s: the agent has hooks: %t", in.name, on)
 			}
 			if on {
-				checkEndpoint(t, in, deployment)
+				service := checkEndpoint(t, in, deployment, "hooks", []networkingv1.NetworkPolicyPeer{ofAllNamespaces})
+				check.Equal(t, in.name+": --hooks-endpoint", "https://"+service.Name+"."+service.Namespace+".svc", flag(deployment, "hooks-endpoint"))
 			}
 		}
 	}
 }
 
-func checkEndpoint(t *testing.T, in installed, deployment *appsv1.Deployment) {
+// checkEndpoint checks that one Service leads to the port of this name, where the agent listens, and that these peers alone
+// reach it; no peers mean everybody.
+func checkEndpoint(t *testing.T, in installed, agent *appsv1.Deployment, port string, from []networkingv1.NetworkPolicyPeer) *corev1.Service {
 	t.Helper()
-	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool { return s.Namespace != deployment.Namespace })
-	if len(services) != 1 {
-		t.Fatalf("%s: Services of the agents: %v", in.name, services)
+	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool {
+		return s.Namespace != agent.Namespace || s.Spec.Ports[0].TargetPort.String() != port
+	})
+	if len(services) != 1 || len(services[0].Spec.Ports) != 1 {
+		t.Fatalf("%s: Services of the port %s: %v", in.name, port, services)
 	}
-	service := services[0]
-	if got, want := flag(deployment, "hooks-endpoint"), "https://"+service.Name+"."+service.Namespace+".svc"; got != want {
-		t.Errorf("%s: --hooks-endpoint is %q, want %q", in.name, got, want)
+	check.Equal(t, in.name+": port of the Service", 443, services[0].Spec.Ports[0].Port)
+	for key, value := range agent.Spec.Selector.MatchLabels {
+		check.Equal(t, in.name+": the Service selects by "+key, value, services[0].Spec.Selector[key])
 	}
-	for key, value := range deployment.Spec.Selector.MatchLabels {
-		if service.Spec.Selector[key] != value {
-			t.Errorf("%s: the Service selects by %v, the Deployment by %s=%s", in.name, service.Spec.Selector, key, value)
-		}
+	ports := agent.Spec.Template.Spec.Containers[0].Ports
+	at := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == port })
+	if at < 0 {
+		t.Fatalf("%s: the agent has the ports %v", in.name, ports)
 	}
-	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.String() != "hooks" {
-		t.Errorf("%s: ports of the Service: %v", in.name, service.Spec.Ports)
-	}
-	ports := deployment.Spec.Template.Spec.Containers[0].Ports
-	at := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == "hooks" })
-	if at < 0 || ports[at].ContainerPort != 8444 || flag(deployment, "hooks-bind-address") != ":8444" {
-		t.Errorf("%s: it listens at %q and has the ports %v", in.name, flag(deployment, "hooks-bind-address"), ports)
-	}
-	if from := reachedFrom(in, deployment, 8444); !reflect.DeepEqual(from, []networkingv1.NetworkPolicyPeer{ofAllNamespaces}) {
-		t.Errorf("%s: the endpoint is reached from %v, and not from all Pods alone", in.name, from)
-	}
+	number := int(ports[at].ContainerPort)
+	check.Equal(t, in.name+": where it listens", ":"+strconv.Itoa(number), flag(agent, port+"-bind-address"))
+	check.Equal(t, in.name+": who reaches it", from, reachedFrom(in, agent, number), cmpopts.EquateEmpty())
+	return services[0]
 }
 
 // reachedFrom returns the peers that may reach a port, according to the policies for these

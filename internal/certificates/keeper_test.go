@@ -13,10 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -241,51 +239,3 @@ func (w *world) sound() bool {
 	_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: dnsName, Roots: roots, CurrentTime: w.Now()})
 	return err == nil && data["next-ca.crt"] == nil
 }
-
-// The shipped rights cover these two objects. The API server takes the name from the field
-// selector of the caches.
-func TestRights(t *testing.T) {
-	newWorld(t)
-	client, err := kubernetes.NewForConfig(webhook)
-	kit.Must(t, err)
-	ctx := context.Background()
-	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	named := func(name string) metav1.ListOptions {
-		return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	}
-	cases := []struct {
-		name    string
-		allowed bool
-		do      func() error
-	}{
-		{"list the Secret", true, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, named(holder)); return err }},
-		{"watch the Secret", true, func() error {
-			w, err := client.CoreV1().Secrets(namespace).Watch(ctx, named(holder))
-			stop(w)
-			return err
-		}},
-		{"list all Secrets", false, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); return err }},
-		{"list another", false, func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, named("another")); return err }},
-		{"delete the Secret", false, func() error {
-			return client.CoreV1().Secrets(namespace).Delete(ctx, holder, metav1.DeleteOptions{DryRun: []string{"All"}})
-		}},
-		{"list the configuration", true, func() error { _, err := configurations.List(ctx, named(configuration)); return err }},
-		{"watch the configuration", true, func() error { w, err := configurations.Watch(ctx, named(configuration)); stop(w); return err }},
-		{"patch another", false, func() error {
-			_, err := configurations.Patch(ctx, "another", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
-			return err
-		}},
-		{"delete the configuration", false, func() error {
-			return configurations.Delete(ctx, configuration, metav1.DeleteOptions{DryRun: []string{"All"}})
-		}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if err := c.do(); (err == nil) != c.allowed || err != nil && !apierrors.IsForbidden(err) {
-				t.Errorf("allowed should be %t: %v", c.allowed, err)
-			}
-		})
-	}
-}
-
-func stop(watch interface{ Stop() }) { watch.Stop() }

@@ -7,13 +7,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-func TestAccountPrintsItsObjects(t *testing.T) {
-	out, says, status := invoke(t, nil, "account", "--namespace", "shop", "--grant", "edit", "--dry-run=client", "-o", "yaml")
-	golden(t, "account.yaml", out)
-	check.Equal(t, "errors", "", says)
-	check.Equal(t, "status", 0, status)
-}
-
 func TestAccountSaysWhatItGrants(t *testing.T) {
 	const role = `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

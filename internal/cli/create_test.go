@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -197,22 +196,6 @@ func TestCreateSplitsWhatIsTooMuch(t *testing.T) {
 	check.Equal(t, "status", 2, status)
 }
 
-// A large manifest is stored compressed, and the agent gets the same text.
-func TestCreateCompressesALargeManifest(t *testing.T) {
-	text := strings.TrimSpace(document("ConfigMap", "data: {a: "+strings.Repeat("x", application.MaxPlainBytes)+"}\n")) + "\n"
-	out, says, status := invoke(t, map[string]string{"a.yaml": text}, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "-o", "yaml")
-	check.Equal(t, "errors", "", says)
-	check.Equal(t, "status", 0, status)
-	var cm corev1.ConfigMap
-	check.Must(t, yaml.Unmarshal([]byte(out), &cm))
-	check.Equal(t, "manifest as a text", "", cm.Data[application.ManifestKey])
-	stored, err := application.SpecOf(&cm).ManifestText()
-	check.Must(t, err)
-	check.Equal(t, "manifest", text, stored)
-	check.Equal(t, "it is small", true, len(out) < 10_000)
-}
-
-// As in kubectl, objects decide on the namespace if the flag does not.
 func TestCreateNamesTheSourcesOfValues(t *testing.T) {
 	files := map[string]string{"a.yaml": document("Secret", "") + "---\n" + document("ConfigMap", "")}
 	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "--values-from", "a=one,a=two", "--dry-run=client", "-o", "yaml")
@@ -221,6 +204,7 @@ func TestCreateNamesTheSourcesOfValues(t *testing.T) {
 	}
 }
 
+// As in kubectl, objects decide on the namespace if the flag does not.
 func TestCreateTakesTheNamespaceOfItsObjects(t *testing.T) {
 	in := func(namespace string) string {
 		return strings.Replace(document("ConfigMap", ""), "name: a", "name: a"+namespace+", namespace: "+namespace, 1)

@@ -4,44 +4,17 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
-
-// The request for a proposal creates no object.
-func TestTrialsAreDry(t *testing.T) {
-	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("dryRun"))
-		w.Header().Set("Content-Type", "application/json")
-		if _, err := w.Write([]byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-1"}, "spec": {"replicas": 1}}`)); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	check.Must(t, err)
-	deployments := gvr.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	mapping := &meta.RESTMapping{Resource: deployments, Scope: meta.RESTScopeNamespace}
-	created, err := objects{Interface: client}.trialIn(t.Context(), mapping, "demo")(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"})
-	if err != nil || schema.ValueAt(created, lens.PathOf("spec", "replicas")) != int64(1) {
-		t.Errorf("%v, %v", created, err)
-	}
-	check.Equal(t, "asked", []string{"POST /apis/apps/v1/namespaces/demo/deployments All"}, asked)
-}
 
 // createdBy is an object that kubectl create has created: its managedFields do not distinguish
 // the author's fields from defaults.

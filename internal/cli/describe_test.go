@@ -67,29 +67,3 @@ func TestDescribeSeveral(t *testing.T) {
 		t.Error("there is none, and no error")
 	}
 }
-
-// A hold that has ended has no effect. A hold on an object that matches may have been removed:
-// the status still has it.
-func TestDescribeHolds(t *testing.T) {
-	soon := application.Hold{Asked: "x", Until: metav1.NewTime(noon.Add(time.Minute))}
-	over := application.Hold{Asked: "x", Until: metav1.NewTime(noon)}
-	for _, c := range []struct {
-		why, reason string
-		hold        application.Hold
-		says        string
-		counts      bool
-	}{
-		{"it holds", "Held", soon, "", true},
-		{"it is over", "Held", over, "", false},
-		{"it may hold", "", soon, "held until 2026-01-02T12:01:00Z, unless its annotation was taken off", false},
-		{"it was over anyway", "", over, "", false},
-	} {
-		cm := recorded(t, admitted(t, created("web")), func(app *application.Application) {
-			app.Status.Objects[0].Hold, app.Status.Objects[0].Reason = &c.hold, c.reason
-		})
-		out, _, err := run(t, newHub(t, cm), newDescribeCommand, "web")
-		if err != nil || strings.Contains(out, "1 object held") != c.counts || !strings.Contains(out, c.says) || c.says == "" && strings.Contains(out, "unless") {
-			t.Errorf("%s: %v\n%s", c.why, err, out)
-		}
-	}
-}

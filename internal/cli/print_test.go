@@ -34,17 +34,6 @@ func TestColoursKeepColumns(t *testing.T) {
 	}
 }
 
-func TestOneLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"":        "<none>",
-		" \n":     "<none>",
-		"a\tb\nc": "a b c",
-		"\x1b[2J": `\u001b[2J`,
-	} {
-		check.Equal(t, text, want, oneLine(text))
-	}
-}
-
 // Control characters are also escaped in JSON, and decode to the original text.
 func TestDocumentsAreVisible(t *testing.T) {
 	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"

@@ -90,35 +90,6 @@ func TestWishesOfApplications(t *testing.T) {
 	}
 }
 
-// A user who resumes an Application gets a warning about objects that may still be held.
-func TestResumeTellsOfObjects(t *testing.T) {
-	for _, c := range []struct {
-		why    string
-		until  time.Time
-		reason string
-		looked map[manifest.ID]bool
-		warns  string
-	}{
-		{"held, as its agent says, that leaves it as it is", noon.Add(time.Hour), "Held", nil,
-			"; warning: deployment/web is held by an annotation of its own until 2026-01-02T13:00:00Z: kubectl krake resume web deployment/web"},
-		{"held, as the object says", noon.Add(time.Hour), "", map[manifest.ID]bool{idOf("Deployment", "web"): true},
-			"; warning: deployment/web is held by an annotation of its own until 2026-01-02T13:00:00Z: kubectl krake resume web deployment/web"},
-		{"perhaps held", noon.Add(time.Hour), "", nil, "; warning: deployment/web may be held by an annotation of its own until 2026-01-02T13:00:00Z, " +
-			"and could not be looked at: if it is, kubectl krake resume web deployment/web"},
-		{"the hold was taken off, and its agent remembers it", noon.Add(time.Hour), "", map[manifest.ID]bool{idOf("Deployment", "web"): false}, ""},
-		{"held before", noon, "", nil, ""},
-	} {
-		stored := recorded(t, admitted(t, created("web", application.ModeAnnotation, "suspend")), func(app *application.Application) {
-			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(c.until), Asked: timeOf(c.until), Since: ago(time.Hour)}
-			app.Status.Objects[0].Reason = c.reason
-		})
-		i := itemOf(stored)
-		i.holds = c.looked
-		w, err := resumeWisher(noon).application(i)
-		check.Equal(t, c.why, "resumed; mode=-"+c.warns, w.text(err))
-	}
-}
-
 func TestHoldsOfObjects(t *testing.T) {
 	const mode, deny = application.ModeAnnotation, application.HoldAnnotation
 	former := func(renewed bool, since time.Duration) *application.Hold {

@@ -1,6 +1,7 @@
 package habitat
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,13 +64,8 @@ func (w *world) image(name, image string) {
 // wrote asserts the writes since its last call.
 func (w *world) wrote(wanted ...string) {
 	w.t.Helper()
-	if len(w.writes) != len(wanted) {
+	if !slices.Equal(w.writes, wanted) {
 		w.t.Fatalf("wrote %q, want %q", w.writes, wanted)
-	}
-	for i := range wanted {
-		if w.writes[i] != wanted[i] {
-			w.t.Fatalf("wrote %q, want %q", w.writes, wanted)
-		}
 	}
 	w.writes = nil
 }

@@ -225,64 +225,12 @@ data:
 future: [{a: 1}]
 `,
 		},
-		{
-			name: "status that a user brings is thrown away",
-			object: `
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: app
-  annotations: {krake.dev/application: v1}
-  labels: {krake.dev/state: RUNNING}
-  finalizers: [local.krake.dev/resources, theirs.example.com/x]
-data: {spec.manifest: '` + manifestOne + `', status: '{"state":"RUNNING"}', inventory.local: '[]'}
-binaryData: {status.learned: AAAA}
-`,
-			operations: []string{
-				"add /data/status.last_applied_manifest", "add /data/status.mangled_observer_schema", addSignature,
-				"add /metadata/finalizers", "add /metadata/labels/holder.krake.dev~1local", "add /metadata/labels/krake.dev~1cluster",
-				"remove /binaryData", "remove /data/inventory.local", "remove /data/status",
-				"remove /metadata/labels/krake.dev~1state",
-			},
-			want: `
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: app
-  annotations: {krake.dev/application: v1}
-  labels: {krake.dev/cluster: local, holder.krake.dev/local: "true"}
-  finalizers: [theirs.example.com/x]
-` + computed,
-		},
 		{name: "an update that changes nothing is not answered with a change", object: published, stored: published},
-		{
-			name: "an update by a client that does not know of status keeps it, as kubectl replace does",
-			object: `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: app, namespace: demo, annotations: {krake.dev/application: v1}}
-data: {spec.manifest: '` + manifestOne + `'}
-`,
-			stored: published,
-			operations: []string{
-				"add /data/inventory.local", "add /data/status", "add /data/status.last_applied_manifest",
-				"add /data/status.last_observed_manifest", "add /data/status.mangled_observer_schema", addSignature,
-				"add /metadata/finalizers", "add /metadata/labels",
-			},
-			want: published,
-		},
 		{
 			name:   "an update of the spec: what it says is desired, what was observed stays",
 			object: strings.Replace(published, manifestOne, manifestTwo, 1), stored: published,
 			operations: []string{"replace /data/status.last_applied_manifest", "replace /metadata/annotations/krake.dev~1signature"},
 			want:       strings.Replace(strings.Replace(published, manifestOne, manifestTwo, 1), appliedOne, appliedTwo, 1),
-		},
-		{
-			name: "an Application that is being deleted is left to its agent",
-			object: strings.Replace(published, "namespace: demo", `namespace: demo
-  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1),
-			stored: strings.Replace(published, "namespace: demo", `namespace: demo
-  deletionTimestamp: "2026-01-02T12:00:00Z"`, 1),
 		},
 	}
 	for _, c := range cases {

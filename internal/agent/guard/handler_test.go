@@ -19,7 +19,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
@@ -130,39 +129,15 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 		}, warnedOf("spec.template.spec.containers[web].env[A].value is managed by Application shop/web and will be set back. " +
 			"Change it there, or hold it first: kubectl krake hold -n shop web deployment/web")},
 		{"nothing", func(t *testing.T, w *world) admission.Request { return w.update(t, w.live) }, untold},
-		{"a field that no manifest has", func(t *testing.T, w *world) admission.Request {
-			return w.update(t, w.edited(t, true, "spec", "paused"))
+		{"a deletion in mode suspend", func(t *testing.T, w *world) admission.Request {
+			w.app.Wishes.Mode = application.Suspend
+			return w.remove(t)
 		}, untold},
-		{"a drift from before", func(t *testing.T, w *world) admission.Request {
-			w.live = w.edited(t, int64(7), "spec", "replicas")
-			return w.update(t, w.edited(t, "x", "metadata", "labels", "tier"))
-		}, untold},
-		{"a repair", sevenWith(func(request *admission.Request) {
-			request.OldObject, request.Object = request.Object, request.OldObject
-		}), untold},
-		{"a hold that the same request sets", sevenAfter(func(t *testing.T, w *world) {
-			w.live = w.edited(t, noon.Add(time.Hour).Format(time.RFC3339), "metadata", "annotations", application.HoldUntilAnnotation)
-		}), untold},
 		{"a hold longer than the agent allows", func(t *testing.T, w *world) admission.Request {
 			w.MaxHold = 0
 			w.live = w.edited(t, noon.Add(time.Hour).Format(time.RFC3339), "metadata", "annotations", application.HoldUntilAnnotation)
 			return w.seven(t)
 		}, warnedOf(replicasText)},
-		{"a field that the API server refuses", func(t *testing.T, w *world) admission.Request {
-			id, _ := manifest.Identify(w.live)
-			w.app.Status.ObservedSpec = w.app.Spec.Digest()
-			w.app.Status.Objects = []application.ObjectStatus{{ID: id, Reason: status.Invalid, Fields: []string{"spec.replicas"}}}
-			return w.seven(t)
-		}, untold},
-		{"mode observe", sevenAfter(func(_ *testing.T, w *world) { w.app.Wishes.Mode = application.Observe }), untold},
-		{"mode suspend", func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Mode = application.Suspend
-			return w.remove(t)
-		}, untold},
-		{"an Application that is being deleted", func(t *testing.T, w *world) admission.Request {
-			w.app.Deleted = true
-			return w.remove(t)
-		}, untold},
 		{"a deletion", func(t *testing.T, w *world) admission.Request { return w.remove(t) }, warnedOf(deletionText)},
 		{"an Application in a namespace of another name", func(t *testing.T, w *world) admission.Request {
 			w.home = "prod"
