@@ -163,21 +163,6 @@ spec: {selector: null, revisionHistoryLimit: null}
 	})
 }
 
-// The guard never hears of other objects.
-func TestNobodyElseIsAsked(t *testing.T) {
-	namespace := hub.NewNamespace(t, "others")
-	kit.Must(t, kit.ErrorOf(hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{})))
-	before := asked(t)
-	const changes = 300
-	for n := range changes {
-		hub.Change(t, kit.ConfigMaps, namespace, "plain", fmt.Sprintf(`{"data": {"n": "%d"}}`, n))
-	}
-	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "plain", metav1.DeleteOptions{}))
-	if after := asked(t); total(after) != total(before) {
-		t.Errorf("%d changes of an object without a mark: the guard was asked %v times", changes, total(after)-total(before))
-	}
-}
-
 // autoscaler scales up to its minimum without metrics, which this cluster does not have.
 const autoscaler = `
 apiVersion: autoscaling/v2

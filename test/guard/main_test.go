@@ -178,13 +178,6 @@ func metricsReader(t *testing.T) string {
 	return name
 }
 
-func total(counts map[string]float64) (all float64) {
-	for _, count := range counts {
-		all += count
-	}
-	return all
-}
-
 // mustTell checks that one of the warnings has all parts.
 func mustTell(t *testing.T, said []string, parts ...string) {
 	t.Helper()

@@ -259,31 +259,6 @@ func TestDefinitionOfHabitats(t *testing.T) {
 	}
 }
 
-// The server reports all mistakes at once, as far as it evaluates the rules.
-func TestDefinitionSaysAll(t *testing.T) {
-	_, err := dryCreation(t.Context(), administrator, newNamespace(t), habitatOf(v1beta2Habitat, `
-metadata: {name: peers}
-spec:
-  v1beta2:
-    count: -1
-    image: ""
-    env: [{name: "="}, {name: A, valueFrom: {}}]
-    updateStrategy: OnDelete
-    persistentStorage: {size: "0", mountPath: data, storageClassName: A}
-    service: {name: /, group: "", channel: "", configSecretName: A, filesSecretName: A, ringSecretName: A, bind: [{name: "", service: "", group: ""}]}`))
-	want := []string{
-		"metadata.name", "spec.v1beta2.count", "spec.v1beta2.env[0].name", "spec.v1beta2.env[1].valueFrom", "spec.v1beta2.image",
-		"spec.v1beta2.persistentStorage.mountPath", "spec.v1beta2.persistentStorage.size", "spec.v1beta2.persistentStorage.storageClassName",
-		"spec.v1beta2.service.bind[0].group", "spec.v1beta2.service.bind[0].name", "spec.v1beta2.service.bind[0].service",
-		"spec.v1beta2.service.channel", "spec.v1beta2.service.configSecretName", "spec.v1beta2.service.filesSecretName",
-		"spec.v1beta2.service.group", "spec.v1beta2.service.name", "spec.v1beta2.service.ringSecretName", "spec.v1beta2.updateStrategy",
-	}
-	got := faulty(err)
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("the server names\n%v, want\n%v", got, want)
-	}
-}
-
 // An absent custom version is stored as v1beta1, where users see it.
 func TestAbsentVersionIsWrittenDown(t *testing.T) {
 	resource := server.Dynamic.Resource(habitats).Namespace(newNamespace(t))

@@ -3,7 +3,6 @@ package policies
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -456,28 +455,4 @@ spec:
 	kit.Must(t, err)
 	stored.SetLabels(map[string]string{"a": "b"})
 	kit.Must(t, kit.ErrorOf(resource.Update(t.Context(), stored, metav1.UpdateOptions{})))
-}
-
-// The default user roles cover Habitats, and only the controller writes their status.
-func TestPeopleAndHabitats(t *testing.T) {
-	namespace := newNamespace(t)
-	viewer := identity{name: "vera"}
-	bindIn(t, namespace, "ClusterRole", "view", viewer.subject())
-	account := identity{name: "system:serviceaccount:krake-system:krake-habitat"}
-	caches, reads := map[string]bool{"list": true, "watch": true}, map[string]bool{"get": true, "list": true, "watch": true}
-	writes := map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
-	maps.Copy(writes, reads)
-	for who, want := range map[*identity]map[string]bool{&viewer: reads, &namespaceEditor: writes, &namespaceAdmin: writes, &account: caches, &configMapEditor: {}} {
-		if len(want) > 0 {
-			await(t, *who, "list", "habitat.sh", "habitats", namespace)
-		}
-		for verb := range writes {
-			if got := may(t, *who, verb, "habitat.sh", "habitats", namespace); got != want[verb] {
-				t.Errorf("%s may %s Habitats: %t", who.name, verb, got)
-			}
-			if got := may(t, *who, verb, "habitat.sh", "habitats/status", namespace); got != (who == &account && verb == "patch") {
-				t.Errorf("%s may %s the status of Habitats: %t", who.name, verb, got)
-			}
-		}
-	}
 }

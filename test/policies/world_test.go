@@ -85,11 +85,17 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 // one has a name that begins like the first agent's, and one has its objects on another cluster.
 func grant(ctx context.Context) error {
 	text, err := kit.TryKubectl(ctx, server.Cluster, `
-{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: krake-agents, name: other}}
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: other}
 ---
-{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: krake-agents, name: loc}}
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: loc}
 ---
-{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: krake-agents, name: far}}
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: far}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
