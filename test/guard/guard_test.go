@@ -14,10 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-func namespaceOf(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
 const toEvil = `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:evil"}]}}}}`
 
 // A denied request changes nothing. A change of fields that are not observed passes, and so does one of a held object.

@@ -170,14 +170,9 @@ func TestHooksAreReadAlike(t *testing.T) {
 
 func expectThere(t *testing.T, namespace string, want bool) {
 	t.Helper()
-	if there := isThere(t, namespace, "app"); there != want {
+	if there := server.Get(t, kit.ConfigMaps, namespace, "app") != nil; there != want {
 		t.Errorf("the Application is there: %t, want %t", there, want)
 	}
-}
-
-func isThere(t *testing.T, namespace, name string) bool {
-	t.Helper()
-	return server.Get(t, kit.ConfigMaps, namespace, name) != nil
 }
 
 // The right to delete one Application covers this Application only: the policy checks
