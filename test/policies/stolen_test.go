@@ -125,12 +125,12 @@ func TestWhatAStolenTokenOfTheWebhookCanDo(t *testing.T) {
 	client := webhook.mustClient(t)
 	withoutRequests(t)
 	send := func(request, body string) func() error { return kit.Send(t, client, request, body) }
-	const secrets, registration = "/api/v1/namespaces/krake-system/secrets", "/apis/admissionregistration.k8s.io/v1"
+	const own, registration = "/api/v1/namespaces/krake-system", "/apis/admissionregistration.k8s.io/v1"
 	const configurations = registration + "/mutatingwebhookconfigurations"
 	configMaps := "/api/v1/namespaces/" + namespace + "/configmaps"
 	kit.Attempts(t, "The webhook", []kit.Attempt{
-		{What: "reads the keys of its certificates", Can: true, Try: send("GET "+secrets+"/krake-webhook-certificate", "")},
-		{What: "reads the key that Applications are signed with", Can: true, Try: send("GET "+secrets+"/"+signature.PrivateSecret, "")},
+		{What: "reads the keys of its certificates", Can: true, Try: send("GET "+own+"/secrets/krake-webhook-certificate", "")},
+		{What: "reads the key that Applications are signed with", Can: true, Try: send("GET "+own+"/secrets/"+signature.PrivateSecret, "")},
 		{What: "asks what any user may do", Can: true, Try: send("POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
 			`{"spec": {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "secrets"}}}`)},
 		{What: "asks whose a token is", Can: true, Try: send("POST /apis/authentication.k8s.io/v1/tokenreviews", `{"spec": {"token": "x"}}`)},
@@ -153,7 +153,7 @@ func TestWhatAStolenTokenOfTheWebhookCanDo(t *testing.T) {
 		{What: "creates a Deployment", Try: send("POST /apis/apps/v1/namespaces/"+namespace+"/deployments", `{"metadata": {"name": "x"}, "spec": {
 			"selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}}}}`)},
 		{What: "reads another Secret", Try: send("GET /api/v1/namespaces/"+namespace+"/secrets/theirs", "")},
-		{What: "lists the Secrets of its namespace", Try: send("GET "+secrets, "")},
+		{What: "lists the Secrets of its namespace", Try: send("GET "+own+"/secrets", "")},
 		{What: "creates a token of a service account", Try: send("POST /api/v1/namespaces/krake-agents/serviceaccounts/local/token", "{}")},
 		{What: "acts as an agent", Try: kit.Send(t, asAgent.mustClient(t), "GET "+configMaps, "")},
 		{What: "creates a ClusterRoleBinding", Try: send("POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"metadata": {"name": "x"}}`)},
