@@ -275,27 +275,3 @@ func (m *matrix) has(t *testing.T, k kind, name string) bool {
 	t.Helper()
 	return root.mustKubectl(t, "", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name") != ""
 }
-
-// The rights are checked at the time of the request: a granted right works at once, and
-// a revoked one lasts for the ten seconds of the cache.
-func TestARightIsAskedFor(t *testing.T) {
-	namespace := newNamespace(t)
-	create := func() verdict {
-		return verdictOf(createDry(t, low, withManifest(namespace, "new", kinds()[2].object("", "new", "1"))))
-	}
-	if v := create(); v != noRights {
-		t.Fatalf("without the right: %s", v)
-	}
-	bind(t, low, namespace, "ClusterRole", "edit")
-	kit.EventuallyTrue(t, "the API server does not know the binding", func() bool { return low.may(t, "delete", "services", namespace) })
-	if v := create(); v != admitted {
-		t.Errorf("with the right: %s", v)
-	}
-	hub.Kubectl(t, "--namespace", namespace, "delete", "rolebinding", "low-edit")
-	kit.Eventually(t, func() string {
-		if v := create(); v != noRights {
-			return "the right was revoked, and the verdict is " + string(v)
-		}
-		return ""
-	})
-}

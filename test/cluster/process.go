@@ -69,17 +69,6 @@ func (p *Process) Command(more ...string) *exec.Cmd {
 	return command
 }
 
-// Argument returns the value of a flag that it was started with, in the form of two arguments. It is
-// empty without the flag.
-func (p *Process) Argument(flag string) (value string) {
-	for i, argument := range p.command.Args[:len(p.command.Args)-1] {
-		if argument == flag {
-			value = p.command.Args[i+1]
-		}
-	}
-	return value
-}
-
 // Log returns the path of the file with its output.
 func (p *Process) Log() string { return p.log }
 

@@ -79,15 +79,9 @@ func newestOf(ctx context.Context, folder, wanted string) (string, error) {
 		return "", fmt.Errorf("%s: there is no release %s of Kubernetes", versionVariable, wanted)
 	}
 	return slices.MaxFunc(releases, func(a, b string) int {
-		return cmpVersions(version.MustParseSemantic(a), version.MustParseSemantic(b))
+		order, _ := version.MustParseSemantic(a).Compare(b)
+		return order
 	}), nil
-}
-
-func cmpVersions(a, b *version.Version) int {
-	if a.LessThan(b) {
-		return -1
-	}
-	return 1
 }
 
 // module is a go.mod, as go mod edit -json prints it.

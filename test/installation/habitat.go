@@ -2,8 +2,6 @@ package installation
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -33,14 +31,9 @@ func (i *Installation) startHabitat(ctx context.Context, h *agent) error {
 // habitatCommand starts a process with the flags of the Deployment, except those that
 // are replaced.
 func (i *Installation) habitatCommand(ctx context.Context, name, kubeconfig string, more ...string) (*command, error) {
-	text, err := i.kubectl(ctx, "get", "deployment", habitatAccount, "--namespace", application.SystemNamespace,
-		"--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
+	arguments, err := argumentsOf(ctx, i.cluster, application.SystemNamespace, habitatAccount)
 	if err != nil {
-		return nil, fmt.Errorf("read the flags of %s: %w", habitatAccount, err)
-	}
-	var arguments []string
-	if err := json.Unmarshal(text, &arguments); err != nil {
-		return nil, fmt.Errorf("read the flags of %s: %w", habitatAccount, err)
+		return nil, err
 	}
 	more = slices.Concat(more, i.options.HabitatArgs)
 	arguments = slices.DeleteFunc(arguments, func(argument string) bool { return isReplaced(argument, more) })

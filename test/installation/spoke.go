@@ -102,18 +102,25 @@ func mounted(folder, to string) error {
 // takeArguments copies the flags of the applied Deployment, except the path of the
 // kubeconfig file.
 func (s *Spoke) takeArguments(ctx context.Context, target *cluster.Cluster) error {
-	text, err := kubectl(ctx, target, "get", "deployment", "krake-agent-"+s.Name, "--namespace", application.AgentsNamespace,
-		"--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
+	arguments, err := argumentsOf(ctx, target, application.AgentsNamespace, "krake-agent-"+s.Name)
 	if err != nil {
-		return fmt.Errorf("read the flags of the agent: %w", err)
-	}
-	var arguments []string
-	if err := json.Unmarshal(text, &arguments); err != nil {
-		return fmt.Errorf("read the flags of the agent: %w", err)
+		return err
 	}
 	arguments = slices.DeleteFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, "--hub-kubeconfig=") })
 	s.arguments = append(arguments, s.arguments...)
 	return nil
+}
+
+// argumentsOf returns the flags in an applied Deployment.
+func argumentsOf(ctx context.Context, in *cluster.Cluster, namespace, name string) (arguments []string, err error) {
+	text, err := kubectl(ctx, in, "get", "deployment", name, "--namespace", namespace, "--output", "jsonpath={.spec.template.spec.containers[0].args}").Output()
+	if err == nil {
+		err = json.Unmarshal(text, &arguments)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the flags of %s: %w", name, err)
+	}
+	return arguments, nil
 }
 
 // applyIdle applies the enrolment without Pods, because the agent is a process here.

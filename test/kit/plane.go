@@ -79,9 +79,6 @@ func OpenPlane(ctx context.Context, options cluster.Options) (*Plane, error) {
 	return planeOf(cluster.Open(ctx, options))
 }
 
-// SharedPlane uses the control plane that all suites share, as [cluster.Shared] does.
-func SharedPlane(ctx context.Context) (*Plane, error) { return planeOf(cluster.Shared(ctx)) }
-
 func planeOf(c *cluster.Cluster, err error) (*Plane, error) {
 	if err != nil {
 		return nil, err

@@ -1,12 +1,7 @@
 package policies
 
 import (
-	"context"
 	"testing"
-
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -16,33 +11,20 @@ const onlyTheCAs = "webhook and agents change only the CAs of their own webhook 
 // withoutRequests makes a configuration of the webhook that no request matches: no webhook runs here.
 func withoutRequests(t *testing.T) {
 	t.Helper()
-	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
-	configurations := server.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	_, err := configurations.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "krake-webhook"},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "application.krake.dev", SideEffects: &none, FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				Service: &admissionregistrationv1.ServiceReference{Namespace: "krake-system", Name: "krake-webhook"},
-			},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": "none"}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
-		}},
-	}, metav1.CreateOptions{})
-	kit.Must(t, err)
-	t.Cleanup(func() {
-		kit.Must(t, configurations.Delete(context.Background(), "krake-webhook", metav1.DeleteOptions{}))
-	})
-}
-
-// configure changes the webhook's configuration with a JSON patch.
-func configure(t *testing.T, who identity, patch string) error {
-	t.Helper()
-	return kit.ErrorOf(who.mustClient(t).AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(t.Context(), "krake-webhook",
-		types.JSONPatchType, []byte(patch), metav1.PatchOptions{}))
+	server.Apply(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: krake-webhook}
+webhooks:
+- name: application.krake.dev
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  clientConfig: {service: {namespace: krake-system, name: krake-webhook}}
+  namespaceSelector: {matchLabels: {test: none}}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+`)
+	t.Cleanup(func() { server.Kubectl(t, "delete", "mutatingwebhookconfiguration", "krake-webhook") })
 }
 
 // The webhook and agents change nothing in their configurations but the CAs, by whatever right they have.
@@ -68,6 +50,9 @@ func TestOnlyTheCAsOfAConfigurationChange(t *testing.T) {
 		"the owner":                       {webhook, `[{"op": "add", "path": "/metadata/ownerReferences", "value": [{"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "0"}]}]`, onlyTheCAs},
 		"a finalizer":                     {webhook, `[{"op": "add", "path": "/metadata/finalizers", "value": ["example.org/x"]}]`, onlyTheCAs},
 	} {
-		t.Run(what, func(t *testing.T) { expect(t, c.want, configure(t, c.who, c.patch)) })
+		t.Run(what, func(t *testing.T) {
+			const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/krake-webhook"
+			expect(t, c.want, kit.Send(t, c.who.mustClient(t), "PATCH "+path, c.patch)())
+		})
 	}
 }

@@ -6,13 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -22,37 +19,25 @@ const dryRuns = "krake-webhook-dry-runs"
 // The webhook tries to create objects, and creates none.
 func TestTheWebhookCreatesDryRunsOnly(t *testing.T) {
 	namespace := server.NewNamespace(t, "dry-runs")
-	client, err := identity{namespace: "krake-system", name: "krake-webhook"}.client(t.Context())
-	kit.Must(t, err)
-	meta := metav1.ObjectMeta{Name: "web"}
-	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}
-	labels := map[string]string{"app": "web"}
-	for what, create := range map[string]func(kubernetes.Interface, metav1.CreateOptions) error{
-		"a ConfigMap": func(client kubernetes.Interface, options metav1.CreateOptions) error {
-			return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta}, options))
-		},
-		"a ServiceAccount": func(client kubernetes.Interface, options metav1.CreateOptions) error {
-			return kit.ErrorOf(client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, options))
-		},
-		"a Pod": func(client kubernetes.Interface, options metav1.CreateOptions) error {
-			return kit.ErrorOf(client.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: pod}, options))
-		},
-		"a Deployment": func(client kubernetes.Interface, options metav1.CreateOptions) error {
-			return kit.ErrorOf(client.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
-			}}, options))
-		},
+	client := identity{namespace: "krake-system", name: "krake-webhook"}.mustClient(t)
+	core, apps := "/api/v1/namespaces/"+namespace, "/apis/apps/v1/namespaces/"+namespace
+	const meta, pod = `"metadata": {"name": "web"}`, `"spec": {"containers": [{"name": "web", "image": "web"}]}`
+	for path, body := range map[string]string{
+		core + "/configmaps":      "{" + meta + "}",
+		core + "/serviceaccounts": "{" + meta + "}",
+		core + "/pods":            "{" + meta + ", " + pod + "}",
+		apps + "/deployments": "{" + meta + `, "spec": {"selector": {"matchLabels": {"app": "web"}},
+			"template": {"metadata": {"labels": {"app": "web"}}, ` + pod + "}}}",
 	} {
-		t.Run(what, func(t *testing.T) {
-			err := create(client, metav1.CreateOptions{})
+		t.Run(path, func(t *testing.T) {
+			err := kit.Send(t, client, "POST "+path, body)()
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the webhook creates no objects") {
 				t.Errorf("created: %v", err)
 			}
-			if err := create(client, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			if err := kit.Send(t, client, "POST "+path+"?dryRun=All", body)(); err != nil {
 				t.Errorf("dry run: %v", err)
 			}
-			kit.Must(t, create(server, metav1.CreateOptions{})) // others still create it
+			kit.Must(t, kit.Send(t, server, "POST "+path, body)()) // others still create it
 		})
 	}
 }

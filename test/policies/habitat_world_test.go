@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,18 +46,25 @@ func installHabitat(ctx context.Context) error {
 	if said, err := kit.TryKubectl(ctx, server.Cluster, "", "apply", "-k", folder); err != nil || strings.Contains(said, "Warning") {
 		return fmt.Errorf("apply what there is for Habitats: %w\n%s", err, said)
 	}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-habitat"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"", "apps", "apiextensions.k8s.io"},
-			Resources: []string{"configmaps", "deployments", "statefulsets", "pods", "customresourcedefinitions"},
-			Verbs:     []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
-		}},
+	said, err := kit.TryKubectl(ctx, server.Cluster, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: test-habitat}
+rules:
+- apiGroups: ["", apps, apiextensions.k8s.io]
+  resources: [configmaps, deployments, statefulsets, pods, customresourcedefinitions]
+  verbs: [get, list, create, update, patch, delete, deletecollection]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: test-habitat}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: test-habitat}
+subjects: [{kind: ServiceAccount, namespace: krake-system, name: krake-habitat}]
+`, "create", "-f", "-")
+	if err != nil {
+		return fmt.Errorf("grant the rights: %w\n%s", err, said)
 	}
-	if _, err := server.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create ClusterRole: %w", err)
-	}
-	return bind(ctx, role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controller.name, Namespace: controller.namespace})
+	return nil
 }
 
 // habitatProbes returns the probes of the policies and the definition for Habitats.

@@ -3,7 +3,6 @@ package policies
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -122,9 +121,7 @@ func configMapWrites(p place) []configMapWrite {
 		{"create that of the peer file", peers, nil, edits(shared, p.ownedBy("shop", false), p.ownedBy("clerk", false)), allowed},
 		{"create one of another cluster", shop, nil, edits(generated, annotate("krake.dev/cluster", "x")), allowed},
 		{"create a plain ConfigMap", "x", nil, nil, sayCreates},
-		{"create one that is from nothing", shop, nil, edits(annotated), sayCreates},
 		{"create one that is from another", shop, nil, edits(annotated, generatedFrom("Habitat/clerk")), sayCreates},
-		{"create one that is from all", shop, nil, edits(shared), sayCreates},
 		{"create that of the peer file from one", peers, nil, edits(annotated, generatedFrom("Habitat/peers")), sayCreates},
 		{"create one of another name", "shop", nil, edits(annotated, generatedFrom("Habitat/shop")), sayCreates},
 		{"create one of a name that is made up", "", nil, edits(generated, func(cm *corev1.ConfigMap) { cm.GenerateName = "habitat-shop" }), sayCreates},
@@ -146,10 +143,8 @@ func configMapWrites(p place) []configMapWrite {
 		{"say that where the owner is not the controller", shop, edits(annotated, p.ownedBy("shop", false)), edits(generatedFrom("Habitat/shop")), sayTheirs},
 		{"say that where the owner is another", shop, edits(annotated, p.ownedBy("clerk", true)), edits(generatedFrom("Habitat/shop")), sayTheirs},
 		{"say that where the owner is of another kind", shop, edits(annotated, p.ownedBy("shop", true, "habitat.sh/v1beta1", "Ring")), edits(generatedFrom("Habitat/shop")), sayTheirs},
-		{"say that where there is no owner", shop, edits(annotated), edits(generatedFrom("Habitat/shop")), sayTheirs},
 		{"take what is from another", shop, edits(annotated, generatedFrom("Habitat/clerk")), edits(generatedFrom("Habitat/shop")), sayTheirs},
 		{"make an Application of somebody's ConfigMap", shop, edits(generatedFrom("Habitat/shop"), controlled), edits(annotated), sayTheirs},
-		{"change somebody's ConfigMap", "x", edits(data("x", "1")), edits(data("x", "2")), sayTheirs},
 		{"change somebody's Application", "x", edits(annotated, generatedFrom("Habitat/x")), edits(data("spec.manifest", "x")), sayTheirs},
 
 		{"write the address", file, edits(peerFile), edits(address("10.0.0.2")), allowed},
@@ -460,28 +455,4 @@ spec:
 	kit.Must(t, err)
 	stored.SetLabels(map[string]string{"a": "b"})
 	kit.Must(t, kit.ErrorOf(resource.Update(t.Context(), stored, metav1.UpdateOptions{})))
-}
-
-// The default user roles cover Habitats, and only the controller writes their status.
-func TestPeopleAndHabitats(t *testing.T) {
-	namespace := newNamespace(t)
-	viewer := identity{name: "vera"}
-	bindIn(t, namespace, "ClusterRole", "view", viewer.subject())
-	account := identity{name: "system:serviceaccount:krake-system:krake-habitat"}
-	caches, reads := map[string]bool{"list": true, "watch": true}, map[string]bool{"get": true, "list": true, "watch": true}
-	writes := map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
-	maps.Copy(writes, reads)
-	for who, want := range map[*identity]map[string]bool{&viewer: reads, &namespaceEditor: writes, &namespaceAdmin: writes, &account: caches, &configMapEditor: {}} {
-		if len(want) > 0 {
-			await(t, *who, "list", "habitat.sh", "habitats", namespace)
-		}
-		for verb := range writes {
-			if got := may(t, *who, verb, "habitat.sh", "habitats", namespace); got != want[verb] {
-				t.Errorf("%s may %s Habitats: %t", who.name, verb, got)
-			}
-			if got := may(t, *who, verb, "habitat.sh", "habitats/status", namespace); got != (who == &account && verb == "patch") {
-				t.Errorf("%s may %s the status of Habitats: %t", who.name, verb, got)
-			}
-		}
-	}
 }

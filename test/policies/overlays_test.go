@@ -1,8 +1,6 @@
 package policies
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -142,22 +139,12 @@ patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s
 	return namespace
 }
 
-// attempt is a request of an agent, and whether it is allowed.
-type attempt struct {
-	what string
-	try  func() error
-	want bool
-}
-
-func checkAttempts(t *testing.T, attempts []attempt) {
+// checkAttempts makes each attempt.
+func checkAttempts(t *testing.T, attempts ...kit.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		err := a.try()
-		if a.want && err != nil {
-			t.Errorf("%s: %v", a.what, err)
-		}
-		if !a.want && !apierrors.IsForbidden(err) {
-			t.Errorf("%s: it is not forbidden: %v", a.what, err)
+		if err := a.Try(); a.Can && err != nil || !a.Can && !apierrors.IsForbidden(err) {
+			t.Errorf("%s: the answer is %v", a.What, err)
 		}
 	}
 }
@@ -166,36 +153,24 @@ func secretNamed(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// secretWrites are an agent's writes to the Secrets of a hook, in this order.
-func secretWrites(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
-	const name = "app-krake-complete-secret-token"
-	secrets, merge := client.CoreV1().Secrets(namespace), []byte(`{"data":{"a":"Yg=="}}`)
-	return []attempt{
-		{"create a Secret in " + namespace, func() error { return kit.ErrorOf(secrets.Create(ctx, secretNamed(name), metav1.CreateOptions{})) }, may},
-		{"patch it", func() error {
-			return kit.ErrorOf(secrets.Patch(ctx, name, types.MergePatchType, merge, metav1.PatchOptions{}))
-		}, may},
-		{"delete it", func() error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) }, may},
-	}
-}
-
-// secretReads are reads of Secrets: the one that an agent needs, and others that it
+// checkSecrets checks whether an agent may write the Secrets of a hook, and read a Secret by its name. Other rights on Secrets it
 // does not need.
-func secretReads(ctx context.Context, client kubernetes.Interface, namespace string, may bool) []attempt {
-	secrets := client.CoreV1().Secrets(namespace)
-	return []attempt{
-		{"read one in " + namespace, func() error { return kit.ErrorOf(secrets.Get(ctx, "theirs", metav1.GetOptions{})) }, may},
-		{"list them", func() error { return kit.ErrorOf(secrets.List(ctx, metav1.ListOptions{})) }, false},
-		{"watch them", func() error {
-			changes, err := secrets.Watch(ctx, metav1.ListOptions{})
-			if err == nil {
-				changes.Stop()
-			}
-			return err
-		}, false},
-		{"replace one", func() error { return kit.ErrorOf(secrets.Update(ctx, secretNamed("theirs"), metav1.UpdateOptions{})) }, false},
-		{"delete all", func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) }, false},
+func checkSecrets(t *testing.T, client kubernetes.Interface, namespace string, mayWrite, mayRead bool) {
+	t.Helper()
+	in := "/api/v1/namespaces/" + namespace + "/secrets"
+	const name = "/app-krake-complete-secret-token"
+	attempt := func(request, body string, can bool) kit.Attempt {
+		return kit.Attempt{What: request, Try: kit.Send(t, client, request, body), Can: can}
 	}
+	checkAttempts(t,
+		attempt("POST "+in, `{"metadata": {"name": "app-krake-complete-secret-token"}}`, mayWrite),
+		attempt("PATCH "+in+name, `{"data": {"a": "Yg=="}}`, mayWrite),
+		attempt("DELETE "+in+name, "", mayWrite),
+		attempt("GET "+in+"/theirs", "", mayRead),
+		attempt("GET "+in, "", false),
+		attempt("GET "+in+"?watch=true", "", false),
+		attempt("PUT "+in+"/theirs", `{"metadata": {"name": "theirs"}}`, false),
+		attempt("DELETE "+in, "", false))
 }
 
 // theirSecret creates a Secret that exists before the agent.
@@ -215,43 +190,26 @@ func TestRightsOfHooks(t *testing.T) {
 	theirSecret(t, elsewhere)
 	ctx, local := t.Context(), agent("local").mustClient(t)
 	for _, where := range []string{namespace, elsewhere} {
-		checkAttempts(t, secretWrites(ctx, local, where, where == namespace))
-		checkAttempts(t, secretReads(ctx, local, where, where == namespace))
-		checkAttempts(t, secretReads(ctx, agent("other").mustClient(t), where, false))
+		checkSecrets(t, local, where, where == namespace, where == namespace)
+		checkSecrets(t, agent("other").mustClient(t), where, false, false)
 	}
 	own := local.CoreV1().Secrets("krake-agents")
-	checkAttempts(t, []attempt{
-		{"read and replace the authority", func() error {
-			authority, err := own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if len(authority.Data) > 0 {
-				return fmt.Errorf("it has %d values", len(authority.Data))
-			}
-			authority.Data = map[string][]byte{"tls.crt": []byte("x")}
-			return kit.ErrorOf(own.Update(ctx, authority, metav1.UpdateOptions{}))
-		}, true},
-		{"patch it", func() error {
-			return kit.ErrorOf(own.Patch(ctx, hooks.AuthoritySecret, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}))
-		}, false},
-		{"delete it", func() error { return own.Delete(ctx, hooks.AuthoritySecret, metav1.DeleteOptions{}) }, false},
-		{"create another one", func() error { return kit.ErrorOf(own.Create(ctx, secretNamed("x"), metav1.CreateOptions{})) }, false},
-		{"read another one", func() error { return kit.ErrorOf(own.Get(ctx, "x", metav1.GetOptions{})) }, false},
-		{"list them", func() error { return kit.ErrorOf(own.List(ctx, metav1.ListOptions{})) }, false},
-		{"read those of the webhook", func() error {
-			return kit.ErrorOf(local.CoreV1().Secrets("krake-system").Get(ctx, "krake-webhook-certificate", metav1.GetOptions{}))
-		}, false},
-	})
-	checkAuthorityStays(t)
-}
-
-// checkAuthorityStays applies the manifests again: they do not overwrite the agent's
-// Secret.
-func checkAuthorityStays(t *testing.T) {
-	t.Helper()
-	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks"))
-	authority, err := server.CoreV1().Secrets("krake-agents").Get(t.Context(), "krake-hooks-ca", metav1.GetOptions{})
+	authority, err := own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
+	kit.Must(t, err)
+	if len(authority.Data) > 0 {
+		t.Errorf("the authority has %d values", len(authority.Data))
+	}
+	authority.Data = map[string][]byte{"tls.crt": []byte("x")}
+	kit.Must(t, kit.ErrorOf(own.Update(ctx, authority, metav1.UpdateOptions{})))
+	const in = "/api/v1/namespaces/krake-agents/secrets"
+	for _, request := range []string{
+		"PATCH " + in + "/" + hooks.AuthoritySecret, "DELETE " + in + "/" + hooks.AuthoritySecret, "POST " + in, "GET " + in + "/x", "GET " + in,
+		"GET /api/v1/namespaces/krake-system/secrets/krake-webhook-certificate",
+	} {
+		checkAttempts(t, kit.Attempt{What: request, Try: kit.Send(t, local, request, "{}")})
+	}
+	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks")) // does not overwrite the agent's Secret
+	authority, err = own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
 	kit.Must(t, err)
 	if string(authority.Data["tls.crt"]) != "x" {
 		t.Errorf("applied once more, the authority has %d values", len(authority.Data))
@@ -280,10 +238,8 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 	awaitImpersonation(t, namespace)
 	local := agent("local").mustClient(t)
 	for _, where := range []string{namespace, elsewhere} {
-		checkAttempts(t, secretWrites(t.Context(), agentAs(t, where), where, where == namespace))
-		checkAttempts(t, secretReads(t.Context(), agentAs(t, where), where, false))
-		checkAttempts(t, secretWrites(t.Context(), local, where, false))
-		checkAttempts(t, secretReads(t.Context(), local, where, where == namespace))
+		checkSecrets(t, agentAs(t, where), where, where == namespace, false)
+		checkSecrets(t, local, where, false, where == namespace)
 		if got := may(t, asSubject("local"), "delete", "", "configmaps", where); got != (where == namespace) {
 			t.Errorf("the agent may delete ConfigMaps in %s: %t", where, got)
 		}

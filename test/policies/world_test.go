@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -85,43 +84,51 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 // policy can refuse: all verbs on ConfigMaps and Leases. One agent has objects of other Applications here,
 // one has a name that begins like the first agent's, and one has its objects on another cluster.
 func grant(ctx context.Context) error {
-	for _, name := range []string{"other", "loc", "far"} {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := server.CoreV1().ServiceAccounts("krake-agents").Create(ctx, account, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create ServiceAccount %s: %w", name, err)
-		}
-	}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-configmaps"},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"configmaps", "leases"}, Verbs: []string{
-			"get", "list", "create", "update", "patch", "delete", "deletecollection",
-		}}},
-	}
-	if _, err := server.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create ClusterRole: %w", err)
-	}
-	own := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-own"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"krake.dev"}, Resources: []string{"objects"}, Verbs: []string{"own"}}},
-	}
-	if _, err := server.RbacV1().ClusterRoles().Create(ctx, own, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create ClusterRole: %w", err)
-	}
-	return errors.Join(
-		bind(ctx, "test-configmaps",
-			rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:krake-agents"},
-			configMapEditor.subject()),
-		bind(ctx, "test-own", impostor.subject(), asSubject("other").subject(), asSubject("loc").subject()))
-}
-
-func bind(ctx context.Context, role string, subjects ...rbacv1.Subject) error {
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   subjects,
-	}
-	if _, err := server.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("bind ClusterRole %s: %w", role, err)
+	text, err := kit.TryKubectl(ctx, server.Cluster, `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: other}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: loc}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: krake-agents, name: far}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: test-configmaps}
+rules:
+- apiGroups: ["", coordination.k8s.io]
+  resources: [configmaps, leases]
+  verbs: [get, list, create, update, patch, delete, deletecollection]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: test-own}
+rules: [{apiGroups: [krake.dev], resources: [objects], verbs: [own]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: test-configmaps}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: test-configmaps}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:krake-agents"}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: carl}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: test-own}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: test-own}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: ivan}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:serviceaccount:krake-agents:other"}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:serviceaccount:krake-agents:loc"}
+`, "create", "-f", "-")
+	if err != nil {
+		return fmt.Errorf("grant the rights: %w\n%s", err, text)
 	}
 	return nil
 }
