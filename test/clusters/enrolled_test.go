@@ -13,7 +13,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -124,50 +123,6 @@ func checkRequests(t *testing.T, requests []request) {
 }
 
 const agents = "krake-agents"
-
-// A target that is also a hub has two agents. They share no objects, and one stays when
-// the other is removed.
-func TestASpokeThatIsAHub(t *testing.T) {
-	kit.Must(t, apply(t.Context(), env.east, filepath.Join(shipped(t), "base")))
-	options := optionsFor(t, "spoke")
-	mustEnrol(t, options)
-	kit.Must(t, apply(t.Context(), env.east, options.Out))
-	own, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
-	kit.Must(t, err)
-	enrolled, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
-	kit.Must(t, err)
-	for _, pair := range [][2]map[string]string{
-		{own.Spec.Selector.MatchLabels, enrolled.Spec.Template.Labels},
-		{enrolled.Spec.Selector.MatchLabels, own.Spec.Template.Labels},
-	} {
-		if labels.SelectorFromSet(pair[0]).Matches(labels.Set(pair[1])) {
-			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
-		}
-	}
-	kit.Eventually(t, func() string { // with the admission of Pods
-		pods, err := env.east.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
-		return notYet(err == nil && len(pods.Items) == 2, "the agent has no two Pods")
-	})
-
-	expectGone(t, options)
-	kit.Must(t, second(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get)))
-}
-
-// expectGone deletes an agent from the target; shared objects stay.
-func expectGone(t *testing.T, options enrolment.Options) {
-	t.Helper()
-	kit.Must(t, kubectl(t.Context(), env.east, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
-	for _, name := range []string{"krake-agents-leases", "krake-agents-namespaces", "krake-configmaps", "krake-configmaps-deletion"} {
-		if err := second(env.east.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
-			t.Error(err)
-		}
-	}
-	expectNone(t, "the agent", map[string]error{
-		"ServiceAccount": second(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
-		"Secret":         second(env.east.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
-		"binding":        second(env.east.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
-	})
-}
 
 // expectNone fails unless each of these reads has found nothing.
 func expectNone(t *testing.T, of string, reads map[string]error) {

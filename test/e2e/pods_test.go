@@ -6,15 +6,11 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -142,47 +138,6 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// The Pods find the API server as every Pod does, without a kubeconfig or token of
-// ours. One of the agents holds the Lease.
-func TestInClusterConfiguration(t *testing.T) {
-	needsPods(t)
-	var agents []string
-	for _, d := range deploymentsOf() {
-		for _, pod := range podsOf(t, d) {
-			container := pod.Spec.Containers[0]
-			if text := fmt.Sprint(container.Args, container.Env); strings.Contains(strings.ToLower(text), "kubeconfig") {
-				t.Errorf("%s is told of a kubeconfig: %s", pod.Name, text)
-			}
-			for _, volume := range pod.Spec.Volumes {
-				if volume.Projected == nil {
-					t.Errorf("%s has a volume beside its token: %+v", pod.Name, volume)
-				}
-			}
-			if d == installation.AgentDeployment {
-				agents = append(agents, pod.Name)
-			}
-		}
-	}
-	kit.Eventually(t, func() string {
-		if holder := leader(t); !slices.Contains(agents, holder) {
-			return fmt.Sprintf("the Lease is of %q, want one of %v", holder, agents)
-		}
-		return ""
-	})
-}
-
-// leader returns the agent's Pod that acts.
-func leader(t *testing.T) string {
-	t.Helper()
-	lease, err := hub.CoordinationV1().Leases("krake-agents").Get(t.Context(), "krake-agent-local", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return ""
-	}
-	kit.Must(t, err)
-	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	return name
-}
-
 // The Pods of an Application run, and then its status is ready, and not before. A drift
 // of their image is reverted, and they run again.
 func TestPodsOfAnApplicationRun(t *testing.T) {
@@ -264,66 +219,6 @@ func differ(want, got []string) string {
 		return ""
 	}
 	return fmt.Sprintf("the Service leads to %v, want %v", got, want)
-}
-
-// While the webhook's Pods are replaced, one after the other, no admission fails.
-func TestRollingRestartLosesNoAdmission(t *testing.T) {
-	needsPods(t)
-	namespace := newNamespace(t)
-	before := podsOf(t, installation.WebhookDeployment)
-	admitMeanwhile(t, namespace, func() {
-		if err := inPods.Restart(t.Context(), installation.WebhookDeployment); err != nil {
-			t.Error(err)
-			return
-		}
-		if err := inPods.WaitRolledOut(t.Context(), installation.WebhookDeployment); err != nil {
-			t.Error(err)
-		}
-		kit.Eventually(t, func() string { // the former Pods end
-			remaining, err := hub.CoreV1().Pods("krake-system").List(t.Context(), metav1.ListOptions{})
-			kit.Must(t, err)
-			if len(remaining.Items) != len(before) {
-				return fmt.Sprintf("%d Pods, want %d", len(remaining.Items), len(before))
-			}
-			return ""
-		})
-	})
-	for _, pod := range podsOf(t, installation.WebhookDeployment) {
-		if slices.ContainsFunc(before, func(former corev1.Pod) bool { return former.Name == pod.Name }) {
-			t.Errorf("%s was not replaced", pod.Name)
-		}
-	}
-}
-
-// admitMeanwhile creates Applications as dry runs while do runs. None may be refused,
-// or bypass the webhook.
-func admitMeanwhile(t *testing.T, namespace string, do func()) {
-	t.Helper()
-	const few, pause = 20, 20 * time.Millisecond
-	ctx, stop := context.WithCancel(t.Context())
-	admitted := 0
-	var failures []error
-	var load sync.WaitGroup
-	load.Go(func() {
-		for ticker := time.NewTicker(pause); ctx.Err() == nil; <-ticker.C {
-			if err := admit(context.WithoutCancel(ctx), namespace); err != nil {
-				failures = append(failures, err)
-			}
-			admitted++
-		}
-	})
-	func() {
-		defer load.Wait()
-		defer stop()
-		do()
-	}()
-	t.Logf("%d admissions, of which %d failed", admitted, len(failures))
-	if admitted < few {
-		t.Errorf("%d admissions are too few to show anything", admitted)
-	}
-	if len(failures) > 0 {
-		t.Errorf("%d of %d admissions failed, the first by: %v", len(failures), admitted, failures[0])
-	}
 }
 
 // admit creates an Application as a dry run, which the webhook completes.
