@@ -113,9 +113,8 @@ func valueOf(l *lua.LState, value any) lua.LValue {
 
 // argo is the engine of Argo CD on the hub.
 type argo struct {
-	kubectl *kube.KubectlCmd
-	write   kube.ResourceOperations
-	differ  map[string][]diff.Option
+	write  kube.ResourceOperations
+	differ map[string][]diff.Option
 }
 
 // newArgo makes the engine. Its differ has the options of the three ways to compare that
@@ -132,7 +131,7 @@ func newArgo(t *testing.T) argo {
 	_, parser, err := kubectl.LoadOpenAPISchema(hub.RESTConfig())
 	kit.Must(t, err)
 	common := []diff.Option{diff.WithManager(argoManager), diff.WithGVKParser(parser), diff.WithLogr(logr.Discard())}
-	return argo{kubectl, write, map[string][]diff.Option{
+	return argo{write, map[string][]diff.Option{
 		"three-way":        common,
 		"structured merge": append(common[:3:3], diff.WithStructuredMergeDiff(true)),
 		"server-side": append(common[:3:3], diff.WithServerSideDiff(true),
