@@ -9,15 +9,11 @@ import (
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
 	lua "github.com/yuin/gopher-lua"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/yaml"
 
@@ -117,9 +113,8 @@ func valueOf(l *lua.LState, value any) lua.LValue {
 
 // argo is the engine of Argo CD on the hub.
 type argo struct {
-	kubectl *kube.KubectlCmd
-	write   kube.ResourceOperations
-	differ  map[string][]diff.Option
+	write  kube.ResourceOperations
+	differ map[string][]diff.Option
 }
 
 // newArgo makes the engine. Its differ has the options of the three ways to compare that
@@ -136,7 +131,7 @@ func newArgo(t *testing.T) argo {
 	_, parser, err := kubectl.LoadOpenAPISchema(hub.RESTConfig())
 	kit.Must(t, err)
 	common := []diff.Option{diff.WithManager(argoManager), diff.WithGVKParser(parser), diff.WithLogr(logr.Discard())}
-	return argo{kubectl, write, map[string][]diff.Option{
+	return argo{write, map[string][]diff.Option{
 		"three-way":        common,
 		"structured merge": append(common[:3:3], diff.WithStructuredMergeDiff(true)),
 		"server-side": append(common[:3:3], diff.WithServerSideDiff(true),
@@ -163,32 +158,3 @@ func (a argo) difference(t *testing.T, way string, file, live *unstructured.Unst
 	kit.Must(t, errors.Join(json.Unmarshal(result.PredictedLive, &wanted), json.Unmarshal(result.NormalizedLive, &is)))
 	return fmt.Sprintf("want %v\nlive %v", wanted, is)
 }
-
-// wave runs a sync of an Application, and of a ConfigMap in the next wave. It returns the
-// phase of the sync after some rounds.
-func (a argo) wave(t *testing.T, check luaCheck, app, next *unstructured.Unstructured) common.OperationPhase {
-	t.Helper()
-	phase, message, results, began := common.OperationRunning, "", []common.ResourceSyncResult(nil), metav1.Now()
-	const rounds = 4 // a sync of two waves that waits for nothing needs fewer
-	for range rounds {
-		live := map[kube.ResourceKey]*unstructured.Unstructured{}
-		for _, object := range []*unstructured.Unstructured{app, next} {
-			if found := hub.Get(t, kit.ConfigMaps, object.GetNamespace(), object.GetName()); found != nil {
-				live[kube.GetResourceKey(found)] = found
-			}
-		}
-		round, done, err := sync.NewSyncContext("main", sync.Reconcile([]*unstructured.Unstructured{app.DeepCopy(), next.DeepCopy()}, live, app.GetNamespace(), namespaced{}),
-			hub.RESTConfig(), hub.RESTConfig(), a.kubectl, app.GetNamespace(), sync.WithHealthOverride(check), sync.WithLogr(logr.Discard()),
-			sync.WithInitialState(phase, message, results, began))
-		kit.Must(t, err)
-		round.Sync()
-		phase, message, results = round.GetState()
-		done()
-	}
-	return phase
-}
-
-// namespaced says that all kinds are.
-type namespaced struct{}
-
-func (namespaced) IsNamespaced(schema.GroupKind) (bool, error) { return true, nil }

@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -177,70 +176,6 @@ func TestHoldsBesideFlux(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Of two that apply server-side, each owns what it applies. The second one needs force to
-// change a field of the first, and the first takes it back. None owns the status.
-func TestTwoServerSideAppliers(t *testing.T) {
-	t.Parallel()
-	engine := newFlux(t)
-	file, app := file(t)
-	engine.sync(t, file)
-	settled(t, app)
-	team := func(data string, force ...string) (string, error) {
-		patch := `--- # YAML
-{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ` + app.Namespace +
-			`, annotations: {krake.dev/application: v1, krake.dev/deletion-policy: orphan}}` + data + `}`
-		return kit.TryKubectl(t.Context(), hub.Cluster, patch,
-			append([]string{"apply", "--server-side", "--field-manager", "team", "-f", "-"}, force...)...)
-	}
-	if text, err := team(""); err != nil {
-		t.Fatalf("an annotation of its own: %s", text)
-	}
-	if text, err := team(`, data: {spec.observer_schema: ""}`); err == nil || !strings.Contains(text, `conflict with "kustomize-controller"`) {
-		t.Errorf("want a conflict, got %v: %s", err, text)
-	}
-	if text, err := team(`, data: {spec.observer_schema: ""}`, "--force-conflicts"); err != nil {
-		t.Fatal(text)
-	}
-	if got := engine.sync(t, file); got != ssa.ConfiguredAction {
-		t.Errorf("Flux finds the other schema %s", got)
-	}
-	cm := app.Stored(t)
-	if cm.Annotations["krake.dev/deletion-policy"] != "orphan" || cm.Data["spec.observer_schema"] == "" {
-		t.Errorf("the annotation is to stay, and the schema to be back: %v", cm.Annotations)
-	}
-	for _, entry := range cm.ManagedFields {
-		if (entry.Manager == "team" || entry.Manager == fluxManager) && strings.Contains(entry.FieldsV1.GetRawString(), `"f:status`) {
-			t.Errorf("%s owns a part of the status: %s", entry.Manager, entry.FieldsV1.GetRawString())
-		}
-	}
-}
-
-// What the agent creates belongs to neither of the two: it has no label or annotation by
-// which they would find it, and no owner. It is deleted with the Application.
-func TestObjectsAreNotTracked(t *testing.T) {
-	t.Parallel()
-	engine := newFlux(t)
-	file, app := file(t)
-	file.SetAnnotations(map[string]string{
-		application.FormatAnnotation: application.Format, "argocd.argoproj.io/tracking-id": "apps:/ConfigMap:" + app.Namespace + "/web",
-	})
-	file.SetLabels(map[string]string{"app.kubernetes.io/instance": "apps"})
-	engine.sync(t, file)
-	settled(t, app)
-	object := hub.Get(t, kit.ConfigMaps, app.Namespace, "web-song")
-	labels, annotations := slices.Sorted(maps.Keys(object.GetLabels())), slices.Sorted(maps.Keys(object.GetAnnotations()))
-	if diff := cmp.Diff([]string{"krake.dev/owned-by", "krake.dev/owner", "krake.dev/owner-uid"}, append(labels, annotations...)); diff != "" {
-		t.Errorf("labels and annotations (-want +got):\n%s", diff)
-	}
-	if owners := object.GetOwnerReferences(); len(owners) > 0 {
-		t.Errorf("its owners are %v", owners)
-	}
-	_, err := engine.ResourceManager.Delete(t.Context(), file, ssa.DefaultDeleteOptions())
-	kit.Must(t, err)
-	app.MustGo(t)
-	hub.EventuallyGone(t, kit.ConfigMaps, app.Namespace, "web-song")
 }
 
 // checkUntouched fails if an Application has changed since.

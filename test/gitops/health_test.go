@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -124,67 +123,4 @@ func fight(t *testing.T, app kit.App) {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-}
-
-// Without an agent, a new Application is in progress. A changed one keeps the health of
-// its former spec, which docs/gitops.md says.
-func TestHealthWithoutAgent(t *testing.T) {
-	lua, cel := luaInFile(t), celInFile(t)
-	namespace := hub.NewNamespace(t, "gitops")
-	old := hub.CreateApp(t, kit.Application(namespace, "old", song))
-	old.MustBe(t, application.StateRunning)
-	kit.Must(t, installed.StopAgent())
-	fresh := hub.CreateApp(t, kit.Application(namespace, "new", song))
-	old.Patch(t, `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"}}`)
-	for app, want := range map[kit.App]mapping{fresh: progressing, old: healthy} {
-		if complaint := healthIs(t, lua, cel, hub.Get(t, kit.ConfigMaps, namespace, app.Name), want, ""); complaint != "" {
-			t.Errorf("%s: %s", app.Name, complaint)
-		}
-	}
-	kit.Must(t, installed.StartAgent(context.WithoutCancel(t.Context())))
-	for _, app := range []kit.App{fresh, old} {
-		app.MustBe(t, application.StateRunning)
-	}
-}
-
-// After a healthy Application, Argo CD begins the next wave of a sync. It waits for a held
-// one. One that has failed ends the sync.
-func TestSyncWaves(t *testing.T) {
-	t.Parallel()
-	engine, lua := newArgo(t), luaInFile(t)
-	for name, c := range map[string]struct {
-		manifest string
-		hold     bool
-		want     common.OperationPhase
-	}{
-		"healthy": {song, false, common.OperationSucceeded},
-		"held":    {song, true, common.OperationRunning},
-		"failed":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: web-song}, data: {"a b": c}}`, false, common.OperationFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cm := kit.Application(hub.NewNamespace(t, "gitops"), "web", c.manifest)
-			app := hub.CreateApp(t, cm)
-			file := objectOf(t, cm)
-			next := objectOf(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: app.Namespace, Name: "next", Annotations: map[string]string{"argocd.argoproj.io/sync-wave": "1"},
-			}})
-			state := application.StateRunning
-			if c.want == common.OperationFailed {
-				state = application.StateFailed
-			}
-			app.MustBe(t, state)
-			if c.hold {
-				app.Annotate(t, "hold-until", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-				hub.Change(t, kit.ConfigMaps, app.Namespace, "web-song", `{"data": {"title": "Yesterday"}}`)
-				app.Says(t, application.ReadyCondition, "held until")
-			}
-			if got := engine.wave(t, lua, file, next); got != c.want {
-				t.Errorf("the sync is %s, want %s", got, c.want)
-			}
-			if began := hub.Get(t, kit.ConfigMaps, app.Namespace, "next") != nil; began != (c.want == common.OperationSucceeded) {
-				t.Errorf("the next wave has begun: %t", began)
-			}
-		})
-	}
 }

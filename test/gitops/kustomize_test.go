@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/docs"
@@ -88,16 +87,4 @@ func TestConfigMapGenerator(t *testing.T) {
 	if name := build(t, namespace, files).GetName(); !strings.HasPrefix(name, "web-") || slices.Contains([]string{first.GetName(), second.GetName()}, name) {
 		t.Errorf("without the option, the name is %s: the documentation says that it has a suffix", name)
 	}
-}
-
-// The file of the documentation is an Application that runs.
-func TestThePlainFile(t *testing.T) {
-	t.Parallel()
-	engine := newFlux(t)
-	file := &unstructured.Unstructured{}
-	kit.Must(t, yaml.Unmarshal([]byte(blocks(t, "a-plain-file")[0]), &file.Object))
-	file.SetNamespace(hub.NewNamespace(t, "gitops"))
-	engine.sync(t, file)
-	hub.App(file.GetNamespace(), file.GetName()).MustBe(t, application.StateRunning)
-	engine.mustFindNoDrift(t, file)
 }

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -242,43 +240,6 @@ func (h home) checkPeerFile(t *testing.T) {
 	if data, _ := kit.Field(file, "data").(object); len(data) != 1 || !running[peer] {
 		t.Errorf("the peer file has %v, want the address of one of %v", data, running)
 	}
-}
-
-// A change of a generated field is reverted, and an Event about the Habitat names the field and the client. A deleted
-// workload is created again.
-func TestEditsOfTheWorkloadAreReverted(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	h.run(t, service("web", 1, object{"env": []any{object{"name": "A", "value": "1"}}}))
-	uid := h.get(t, kit.StatefulSets, "web").GetUID()
-	for i, row := range []struct {
-		told string
-		path []any
-		to   any
-	}{
-		{"metadata.labels.habitat", []any{"metadata", "labels", "habitat"}, "changed"},
-		{"spec.replicas", []any{"spec", "replicas"}, 3},
-		{"spec.updateStrategy", []any{"spec", "updateStrategy"}, object{"type": "OnDelete"}},
-		{"spec.template.metadata.labels.topology", []any{"spec", "template", "metadata", "labels", "topology"}, "changed"},
-		{"spec.template.spec.containers[0].image", []any{"spec", "template", "spec", "containers", 0, "image"}, "changed"},
-		{"spec.template.spec.volumes[0].configMap.name", []any{"spec", "template", "spec", "volumes", 0, "configMap", "name"}, "changed"},
-	} {
-		who, before := fmt.Sprintf("hand-%d", i), fmt.Sprint(kit.Field(h.get(t, kit.StatefulSets, "web"), row.path...))
-		pointer := ""
-		for _, step := range row.path {
-			pointer += "/" + fmt.Sprint(step)
-		}
-		patch := kit.JSON(t, []any{object{"op": "replace", "path": pointer, "value": row.to}})
-		_, err := h.Dynamic.Resource(kit.StatefulSets).Namespace(h.namespace).Patch(t.Context(), "web", types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: who})
-		kit.Must(t, err)
-		h.eventuallyField(t, before, kit.StatefulSets, "web", row.path...)
-		h.mustTell(t, "web", "Warning", "Overwritten", row.told, who)
-	}
-	h.mustStay(t, kit.StatefulSets, "web", uid)
-	h.delete(t, kit.StatefulSets, "web")
-	h.mustAppear(t, kit.StatefulSets, "web", uid)
-	h.mustTell(t, "web", "Warning", "Overwritten", "StatefulSet/web", "deleted")
-	h.mustRun(t, "web")
 }
 
 // keyOf returns the key field of a list's elements; empty for a list without keys.
