@@ -289,10 +289,10 @@ func (l *lane) clear(ctx context.Context, played []told) error {
 			apps = append(apps, each.app.rival)
 		}
 	}
-	if err := all(apps, func(a *app) error { return a.delete(ctx) }); err != nil {
+	if err := each(apps, func(a *app) error { return a.delete(ctx) }); err != nil {
 		return err
 	}
-	err := l.await(ctx, func(ctx context.Context) error { return all(apps, func(a *app) error { return a.gone(ctx) }) })
+	err := l.await(ctx, func(ctx context.Context) error { return each(apps, func(a *app) error { return a.gone(ctx) }) })
 	for _, song := range l.songs {
 		err = errors.Join(err, song.undefine(ctx))
 	}
