@@ -52,7 +52,7 @@ type app struct {
 	replaced atomic.Pointer[string]
 	// replicas of its Deployment.
 	replicas int64
-	// bystander: foreign objects exist beside the Application.
+	// bystander: a foreign object exists beside the Application.
 	bystander bool
 }
 
