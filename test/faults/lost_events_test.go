@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,25 +37,10 @@ func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 func (s stream) nth(of scenario, n int, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
-		point: watchFault(of, what, fmt.Sprintf("event %d of the %s", n, s.name)), fresh: true, scenario: of,
+		point: point{"watch faults", of.name, what, fmt.Sprintf("event %d of the %s", n, s.name)}, fresh: true, scenario: of,
 		met: func() bool { return count.Load() >= int64(n) },
 		event: func(event proxy.Event) proxy.Verdict {
 			if s.is(event) && count.Add(1) == int64(n) {
-				return verdict
-			}
-			return proxy.Pass
-		},
-	}
-}
-
-// every returns the tale in which each nth event meets a verdict, with a limit,
-// because a client that fails repeatedly waits longer.
-func every(n, times int64, what string, verdict proxy.Verdict) *tale {
-	var count atomic.Int64
-	return &tale{
-		point: watchFault(troubled, what, ""), fresh: true, scenario: troubled, met: func() bool { return count.Load() >= n },
-		event: func(proxy.Event) proxy.Verdict {
-			if now := count.Add(1); now%n == 0 && now/n <= times {
 				return verdict
 			}
 			return proxy.Pass
@@ -80,8 +64,9 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 	return counting
 }
 
-// Any event of an object is lost, and a watch expires anywhere. The Application becomes what its spec says, at the
-// latest after the resync. Each tale has its own agent, because an agent whose requests fail waits longer.
+// Any event of an object is lost or comes twice, and a watch ends or expires anywhere. The Application becomes what its
+// spec says, at the latest after the resync. Each tale has its own agent, because an agent whose requests fail waits
+// longer.
 func TestLostEventsAreFoundByTheResync(t *testing.T) {
 	t.Parallel()
 	lanes := newLanes(t, "lost", 4, resync)
@@ -94,17 +79,11 @@ func TestLostEventsAreFoundByTheResync(t *testing.T) {
 		t.Logf("there are %d events of the %s", events, s.name)
 		for n := 1; n <= events; n++ {
 			tales = append(tales,
-				s.nth(troubled, n, "is lost", proxy.Drop), s.nth(troubled, n, "is answered by 410", proxy.Expire), s.nth(troubled, n, "ends its watch", proxy.End))
+				s.nth(troubled, n, "is lost", proxy.Drop), s.nth(troubled, n, "comes twice", proxy.Twice),
+				s.nth(troubled, n, "is answered by 410", proxy.Expire), s.nth(troubled, n, "ends its watch", proxy.End))
 		}
 	}
-	playTales(t, lanes, append(sample("watch faults", tales, 24),
-		every(1, math.MaxInt64, "every event comes twice", proxy.Twice),
-		every(3, 5, "every third event ends its watch", proxy.End),
-		every(3, 5, "every third event is answered by 410", proxy.Expire)))
-}
-
-func watchFault(of scenario, mode, place string) point {
-	return point{"watch faults", of.name, mode, place}
+	playTales(t, lanes, sample("watch faults", tales, 24))
 }
 
 // The first lists of a new agent come from an API server that is behind: they show the

@@ -21,9 +21,7 @@ type Options struct {
 	PerApplication, Rounds, Drifts, Rollout, Foreign, Seconds int
 	// Former is another checkout, whose agent is the contender former.
 	Former string
-	// Profile is a folder for profiles of our agent.
-	Profile string
-	Quick   bool
+	Quick  bool
 
 	flags *pflag.FlagSet
 }
@@ -42,7 +40,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")
 	flags.IntVar(&o.Foreign, "foreign", 100000, "how many Pods of others the scenario foreign makes, and a tenth as many Deployments")
 	flags.IntVar(&o.Seconds, "seconds", 300, "how long idle waits. It limits a rollout")
-	flags.StringVar(&o.Profile, "profile", "", "folder that profiles of CPU and heap are written to, for each process of our agent")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	o.flags = flags
 }
