@@ -87,7 +87,7 @@ ROUNDS ?= 20
 faults: cluster
 	KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v ./test/faults
 
-# Drift under load, beside others, and what admission and many agents cost (docs/speed.md): some hours, or
+# Drift under load, beside others, and what admission costs (docs/speed.md): some hours, or
 # minutes with ARGS=--quick. The results are in bin/load.txt, in the format of Go's benchmarks; benchstat
 # shows their medians, and what differs.
 bench: cluster

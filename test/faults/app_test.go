@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,8 +30,6 @@ type app struct {
 
 	cluster string
 	uid     types.UID
-	// removed counts the objects that the user has deleted, by name.
-	removed map[string]int
 	// lane is the lane of the Application, and prefix begins the names of its objects.
 	lane   *lane
 	prefix string
@@ -53,7 +52,7 @@ type app struct {
 	replaced atomic.Pointer[string]
 	// replicas of its Deployment.
 	replicas int64
-	// bystander: foreign objects exist beside the Application.
+	// bystander: a foreign object exists beside the Application.
 	bystander bool
 }
 
@@ -63,10 +62,29 @@ func (l *lane) newApp() *app {
 	return l.appOf(fmt.Sprintf("app-%d", l.apps))
 }
 
+// newApps returns the lane's next Applications. It creates nothing.
+func (l *lane) newApps(many int) []*app {
+	apps := make([]*app, many)
+	for i := range apps {
+		apps[i] = l.newApp()
+	}
+	return apps
+}
+
+// each calls do for all Applications, a few at a time.
+func each(apps []*app, do func(*app) error) error {
+	var group errgroup.Group
+	group.SetLimit(4)
+	for _, a := range apps {
+		group.Go(func() error { return do(a) })
+	}
+	return group.Wait()
+}
+
 func (l *lane) appOf(name string) *app {
 	return &app{
 		NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}, lane: l, prefix: name, cluster: l.name,
-		removed: map[string]int{}, spec: map[string]object{}, refused: map[string]bool{}, foreign: map[string]bool{},
+		spec: map[string]object{}, refused: map[string]bool{}, foreign: map[string]bool{},
 	}
 }
 
@@ -163,42 +181,6 @@ func (a *app) gone(ctx context.Context) error {
 		return fmt.Errorf("the Application %s is still there, with %v", a, read.Inventory)
 	}
 	return err
-}
-
-// settled returns an error unless the status reports that the current spec is carried
-// out.
-func (a *app) settled(ctx context.Context) error {
-	read, err := a.read(ctx)
-	switch {
-	case err != nil:
-		return err
-	case read == nil:
-		return fmt.Errorf("there is no Application %s", a)
-	case read.Status.State != application.StateRunning || read.Status.ObservedSpec != read.Spec.Digest():
-		return fmt.Errorf("Application %s is %s: %v", a, read.Status.State, read.Status.Conditions)
-	}
-	return nil
-}
-
-// check returns an error unless these objects exist with all values of their manifests,
-// and no other object that the Application may have exists.
-func (a *app) check(ctx context.Context, objects []object) error {
-	wanted := map[string]object{}
-	for _, want := range objects {
-		kind, _ := want["kind"].(string)
-		wanted[strings.ToLower(kind)] = want
-	}
-	for kind, resource := range resources {
-		name := a.named(kind)
-		live, err := get(ctx, resource, name)
-		if err != nil {
-			return err
-		}
-		if err := compare(kind+" "+name.String(), wanted[kind], live); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func compare(what string, want object, live *unstructured.Unstructured) error {

@@ -1,7 +1,6 @@
 // Package faults tests Applications while their agent meets faults. The agent is killed, its calls fail or are never
-// answered, and its watches lose events. The API server refuses requests, no longer serves a kind, is killed, or
-// deletes the namespace. The agent runs as a process behind a proxy (package proxy), on a real API server with the real
-// webhook. No test reads its memory.
+// answered, and its watches lose events. The API server refuses requests, or is killed. The agent runs as a process
+// behind a proxy (package proxy), on a real API server with the real webhook. No test reads its memory.
 //
 //	go test -timeout 30m ./test/faults
 //	make faults ROUNDS=20 # samples that are 20 times as large

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,6 @@ type lane struct {
 	// hubFailed: a call about an Application has failed since the last tale. An agent pauses
 	// all status writes to such a hub for some time.
 	hubFailed atomic.Bool
-	// patience limits its waits. If it is zero, timeout does.
-	patience time.Duration
 }
 
 // second is the suffix of a lane's name that names its other cluster.
@@ -322,8 +319,7 @@ const (
 // with the time.
 func (l *lane) await(ctx context.Context, check func(context.Context) error) error {
 	began := time.Now()
-	patience := cmp.Or(l.patience, timeout)
-	deadline := began.Add(patience)
+	deadline := began.Add(timeout)
 	for {
 		complaint := errors.New("the agent is never silent")
 		if l.quiet() >= silence {
@@ -337,7 +333,7 @@ func (l *lane) await(ctx context.Context, check func(context.Context) error) err
 			}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %w", patience, complaint)
+			return fmt.Errorf("after %s: %w", timeout, complaint)
 		}
 		if err := sleep(ctx, max(pause, time.Since(began)/50)); err != nil {
 			return err

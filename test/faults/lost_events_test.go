@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,25 +37,10 @@ func ofObjects(event proxy.Event) bool { return !ofApplications(event) }
 func (s stream) nth(of scenario, n int, what string, verdict proxy.Verdict) *tale {
 	var count atomic.Int64
 	return &tale{
-		point: watchFault(of, what, fmt.Sprintf("event %d of the %s", n, s.name)), fresh: true, scenario: of,
+		point: point{"watch faults", of.name, what, fmt.Sprintf("event %d of the %s", n, s.name)}, fresh: true, scenario: of,
 		met: func() bool { return count.Load() >= int64(n) },
 		event: func(event proxy.Event) proxy.Verdict {
 			if s.is(event) && count.Add(1) == int64(n) {
-				return verdict
-			}
-			return proxy.Pass
-		},
-	}
-}
-
-// every returns the tale in which each nth event meets a verdict, with a limit,
-// because a client that fails repeatedly waits longer.
-func every(n, times int64, what string, verdict proxy.Verdict) *tale {
-	var count atomic.Int64
-	return &tale{
-		point: watchFault(troubled, what, ""), fresh: true, scenario: troubled, met: func() bool { return count.Load() >= n },
-		event: func(proxy.Event) proxy.Verdict {
-			if now := count.Add(1); now%n == 0 && now/n <= times {
 				return verdict
 			}
 			return proxy.Pass
@@ -80,8 +64,9 @@ func counts(of scenario, streams []stream, events []atomic.Int64) *tale {
 	return counting
 }
 
-// Any event of an object is lost, and a watch expires anywhere. The Application becomes what its spec says, at the
-// latest after the resync. Each tale has its own agent, because an agent whose requests fail waits longer.
+// Any event of an object is lost or comes twice, and a watch ends or expires anywhere. The Application becomes what its
+// spec says, at the latest after the resync. Each tale has its own agent, because an agent whose requests fail waits
+// longer.
 func TestLostEventsAreFoundByTheResync(t *testing.T) {
 	t.Parallel()
 	lanes := newLanes(t, "lost", 4, resync)
@@ -94,39 +79,11 @@ func TestLostEventsAreFoundByTheResync(t *testing.T) {
 		t.Logf("there are %d events of the %s", events, s.name)
 		for n := 1; n <= events; n++ {
 			tales = append(tales,
-				s.nth(troubled, n, "is lost", proxy.Drop), s.nth(troubled, n, "is answered by 410", proxy.Expire), s.nth(troubled, n, "ends its watch", proxy.End))
+				s.nth(troubled, n, "is lost", proxy.Drop), s.nth(troubled, n, "comes twice", proxy.Twice),
+				s.nth(troubled, n, "is answered by 410", proxy.Expire), s.nth(troubled, n, "ends its watch", proxy.End))
 		}
 	}
-	playTales(t, lanes, append(sample("watch faults", tales, 24),
-		every(1, math.MaxInt64, "every event comes twice", proxy.Twice),
-		every(3, 5, "every third event ends its watch", proxy.End),
-		every(3, 5, "every third event is answered by 410", proxy.Expire)))
-}
-
-func watchFault(of scenario, mode, place string) point {
-	return point{"watch faults", of.name, mode, place}
-}
-
-// Watches stay open and send nothing. The resync finds the changes.
-func TestSilentWatchesAreMadeUpForByTheResync(t *testing.T) {
-	t.Parallel()
-	l := newLane(t, "silent", resync)
-	a := l.newApp()
-	for i, say := range troubled.life[:3] {
-		if i > 0 {
-			mute := l.proxy.Watches()
-			l.proxy.Filter(func(event proxy.Event) proxy.Verdict {
-				if event.Watch <= mute && ofObjects(event) {
-					return proxy.Drop
-				}
-				return proxy.Pass
-			})
-		}
-		kit.Must(t, say(t.Context(), a))
-		if _, err := l.reachAll(t.Context(), a, false); err != nil {
-			t.Fatalf("step %d: %v", i+1, err)
-		}
-	}
+	playTales(t, lanes, sample("watch faults", tales, 24))
 }
 
 // The first lists of a new agent come from an API server that is behind: they show the
@@ -137,17 +94,16 @@ func TestStaleListsUndoNothing(t *testing.T) {
 		t.Run(fmt.Sprintf("before step %d", behind+1), func(t *testing.T) {
 			t.Parallel()
 			l := newLane(t, fmt.Sprintf("stale-%d", behind), resync)
-			if err := l.stale(t.Context(), behind); err != nil {
-				t.Error(err)
-			}
+			a := l.newApp()
+			kit.Must(t, l.stale(t.Context(), a, behind))
+			l.judgeEnd(t, []*app{a})
 		})
 	}
 }
 
 // stale runs the steps, with a new agent after the step that its first lists do not
 // show.
-func (l *lane) stale(ctx context.Context, behind int) error {
-	a := l.newApp()
+func (l *lane) stale(ctx context.Context, a *app, behind int) error {
 	begin := l.proxy.Mark()
 	for i, say := range troubled.life {
 		var old map[string][]byte
@@ -172,11 +128,8 @@ func (l *lane) stale(ctx context.Context, behind int) error {
 		if _, err := l.reachAll(ctx, a, false); err != nil {
 			return fmt.Errorf("step %d: %w; the calls were\n%s", i+1, err, lines(l.proxy.Since(begin)))
 		}
-		if err := a.noneWanted(l.proxy.Since(begin)); err != nil {
-			return err
-		}
 	}
-	return a.onceEach(l.proxy.Since(begin))
+	return nil
 }
 
 // behindAt answers the first list of each kind with an old one. An API server that does
@@ -234,35 +187,4 @@ func (l *lane) lists(ctx context.Context) (map[string][]byte, error) {
 		answers[listOf(uri)] = body
 	}
 	return answers, nil
-}
-
-// onceEach returns an error if an object was created more than once, not counting those
-// that the user deleted: the agent deletes only objects that the spec no longer has.
-func (a *app) onceEach(calls []proxy.Call) error {
-	created := map[string]int{}
-	for _, call := range calls {
-		if call.Verb != "create" || call.IsEvent() || !call.Accepted() {
-			continue
-		}
-		if name := call.Subject(); created[name] > a.removed[name] {
-			return fmt.Errorf("created twice: %s %s", call.Resource, name)
-		}
-		created[call.Subject()]++
-	}
-	return nil
-}
-
-// noneWanted returns an error if a wanted object was deleted.
-func (a *app) noneWanted(calls []proxy.Call) error {
-	for _, call := range calls {
-		if call.Verb != "delete" || !call.Accepted() {
-			continue
-		}
-		for kind := range a.spec {
-			if a.resource(kind).Resource == call.Resource && a.named(kind).Name == call.Name {
-				return fmt.Errorf("deleted although the spec has it: %s", call)
-			}
-		}
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -26,25 +25,21 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	t.Parallel()
 	const others = 25
 	l := newLane(t, "poison")
-	l.intercept(nil)
 	names := []string{"learned", "inventory", "refused", "unserved", "foreign"}
 	poisons := l.newApps(len(names))
 	unreadable := poisons[:2]
-	kit.Must(t, each(unreadable, func(a *app) error { return a.create(t.Context(), a.objects()) }))
-	kit.Must(t, l.awaitAll(t.Context(), unreadable))
+	whole := creates("configmap one", "service 80", "deployment main:1")
+	kit.Must(t, each(unreadable, func(a *app) error { return whole(t.Context(), a) }))
+	kit.Must(t, l.await(t.Context(), standing(unreadable)))
 	kit.Must(t, l.agent.kill()) // a new agent finds the documents
 	kit.Must(t, l.forge(t.Context(), unreadable[0], fmt.Sprintf(`{"data": {%q: "{"}}`, application.LearnedKey)))
 	kit.Must(t, l.forge(t.Context(), unreadable[1], fmt.Sprintf(`{"data": {%q: "{"}}`, application.InventoryKey(l.name))))
 	kit.Must(t, l.agent.start())
 	refused, unserved, foreign := poisons[2], poisons[3], poisons[4]
-	kit.Must(t, refused.create(t.Context(), []object{refused.service(70000), refused.configMap("1")}))
-	kit.Must(t, unserved.create(t.Context(), []object{
-		{"apiVersion": "faults.example.org/v1", "kind": "Nothing", "metadata": object{"name": unserved.Name + "-nothing"}},
-		unserved.configMap("1"),
-	}))
-	theirs := &unstructured.Unstructured{Object: foreign.configMap("theirs")}
-	kit.Must(t, kit.ErrorOf(env.Dynamic.Resource(kit.ConfigMaps).Namespace(foreign.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})))
-	kit.Must(t, foreign.create(t.Context(), foreign.objects()))
+	kit.Must(t, creates(refusedService, "configmap one")(t.Context(), refused))
+	kit.Must(t, creates("song one", "configmap one")(t.Context(), unserved))
+	kit.Must(t, finds("configmap theirs")(t.Context(), foreign))
+	kit.Must(t, whole(t.Context(), foreign))
 	for i, a := range poisons {
 		if err := l.await(t.Context(), a.complains); err != nil {
 			t.Errorf("%s: %v", names[i], err)
@@ -53,12 +48,12 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 	kit.Must(t, sleep(t.Context(), late)) // the last status is written
 
 	begin, began := l.proxy.Mark(), time.Now()
-	apps, err := l.crowd(t.Context(), others)
-	kit.Must(t, err)
-	kit.Must(t, l.awaitAll(t.Context(), apps))
+	apps := l.newApps(others)
+	kit.Must(t, each(apps, func(a *app) error { return whole(t.Context(), a) }))
+	kit.Must(t, l.await(t.Context(), standing(apps)))
 	for n := range 3 {
 		kit.Must(t, each(apps, func(a *app) error { return drifts(fmt.Sprintf("service %d", 1000+n))(t.Context(), a) }))
-		kit.Must(t, l.awaitAll(t.Context(), apps))
+		kit.Must(t, l.await(t.Context(), standing(apps)))
 	}
 	kit.Must(t, sleep(t.Context(), 20*time.Second-time.Since(began)))
 	calls := l.proxy.Since(begin)
@@ -72,7 +67,7 @@ func TestPoisonHarmsNoOtherApplication(t *testing.T) {
 		}
 	}
 	for _, a := range unreadable {
-		kit.Must(t, a.check(t.Context(), a.objects()))
+		kit.Must(t, a.hasObjects(t.Context()))
 	}
 }
 

@@ -161,7 +161,7 @@ func defines() sentence {
 	return func(ctx context.Context, a *app) error {
 		a.refused = map[string]bool{}
 		a.lane.songs = append(a.lane.songs, a.song())
-		return a.song().define(ctx, "Namespaced")
+		return a.song().define(ctx)
 	}
 }
 
@@ -205,7 +205,6 @@ func edits(kind string) sentence {
 func loses(kind string) sentence {
 	return func(ctx context.Context, a *app) error {
 		name := a.named(kind)
-		a.removed[name.Name]++
 		err := env.Dynamic.Resource(a.resource(kind)).Namespace(a.home()).Delete(ctx, name.Name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -40,15 +40,8 @@ func TestSoak(t *testing.T) {
 	}
 	l.intercept(nil)
 	kit.Must(t, l.await(t.Context(), standing(apps)))
-	for _, a := range apps {
-		l.settled[a.NamespacedName] = time.Now().Add(late)
-	}
-	violations, err := l.closeBatch(t.Context(), toldOf(apps))
-	kit.Must(t, err)
+	l.judgeEnd(t, apps)
 	t.Logf("%s with %d Applications and %d faults", lasts, len(apps), faults)
-	for _, violation := range violations {
-		t.Error(violation)
-	}
 }
 
 // standing returns a check that all Applications are as the user last asked for.
@@ -58,13 +51,19 @@ func standing(apps []*app) func(context.Context) error {
 	}
 }
 
-// toldOf returns the Applications as tales, of which only the end is judged.
-func toldOf(apps []*app) []told {
-	var all []told
+// judgeEnd judges Applications that are as the user last asked for, and removes them.
+func (l *lane) judgeEnd(t *testing.T, apps []*app) {
+	t.Helper()
+	var played []told
 	for _, a := range apps {
-		all = append(all, told{app: a})
+		l.settled[a.NamespacedName] = time.Now().Add(late)
+		played = append(played, told{app: a})
 	}
-	return all
+	violations, err := l.closeBatch(t.Context(), played)
+	kit.Must(t, err)
+	for _, violation := range violations {
+		t.Error(violation)
+	}
 }
 
 // mutate changes something, as the user or as another client.

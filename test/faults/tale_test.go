@@ -144,7 +144,7 @@ func (l *lane) say(ctx context.Context, t *tale, a *app, number int, sentence se
 		}
 	}
 	if a.uid != "" && !a.bystander {
-		if err := a.meetsBystanders(ctx); err != nil {
+		if err := a.meetsBystander(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -169,20 +169,18 @@ func (l *lane) reachAll(ctx context.Context, a *app, hold bool) (held bool, err 
 	return held, err
 }
 
-// meetsBystanders makes two foreign objects. One has a copy of the marks of an object
-// of the Application, as the API server copies them. The other is a ConfigMap that is
-// no Application.
-func (a *app) meetsBystanders(ctx context.Context) error {
+// meetsBystander makes a foreign object with a copy of the marks of an object of the Application, as the API server
+// copies them.
+func (a *app) meetsBystander(ctx context.Context) error {
 	a.bystander = true
 	another := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: a.Namespace, Name: a.named("service").Name}
 	marks := application.Marks(a.NamespacedName, a.uid, another)
-	for _, meta := range []metav1.ObjectMeta{
-		{Name: a.Name + "-theirs", Labels: marks.Labels, Annotations: marks.Annotations}, {Name: a.Name + "-plain"},
-	} {
-		theirs := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "theirs"}}
-		if _, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
-			return fmt.Errorf("create an object of somebody else: %w", err)
-		}
+	theirs := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name + "-theirs", Labels: marks.Labels, Annotations: marks.Annotations},
+		Data:       map[string]string{"key": "theirs"},
+	}
+	if _, err := env.CoreV1().ConfigMaps(a.Namespace).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+		return fmt.Errorf("create an object of another client: %w", err)
 	}
 	return nil
 }
@@ -289,10 +287,10 @@ func (l *lane) clear(ctx context.Context, played []told) error {
 			apps = append(apps, each.app.rival)
 		}
 	}
-	if err := all(apps, func(a *app) error { return a.delete(ctx) }); err != nil {
+	if err := each(apps, func(a *app) error { return a.delete(ctx) }); err != nil {
 		return err
 	}
-	err := l.await(ctx, func(ctx context.Context) error { return all(apps, func(a *app) error { return a.gone(ctx) }) })
+	err := l.await(ctx, func(ctx context.Context) error { return each(apps, func(a *app) error { return a.gone(ctx) }) })
 	for _, song := range l.songs {
 		err = errors.Join(err, song.undefine(ctx))
 	}

@@ -1,17 +1,11 @@
 package hooks
 
 import (
-	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -101,104 +95,4 @@ func checkQuiet(t *testing.T, a app, begin kit.Mark, rolledOut bool) {
 	if drifts := a.Read(t).Status.Drifts; len(drifts) > 0 {
 		t.Errorf("it says that it has drifted: %v", drifts)
 	}
-}
-
-// secretsOf reads the data of the Secrets of an Application's hooks, by name.
-func secretsOf(t *testing.T, namespace string) map[string]map[string][]byte {
-	t.Helper()
-	list, err := env.hub.CoreV1().Secrets(namespace).List(context.Background(), metav1.ListOptions{LabelSelector: application.OwnedByLabel})
-	kit.Must(t, err)
-	found := map[string]map[string][]byte{}
-	for _, secret := range list.Items {
-		found[secret.Name] = secret.Data
-	}
-	return found
-}
-
-// Any change to what the hooks add is reverted: variables, mounts and volumes at once,
-// Secrets at the next check, once a minute. Token and key stay the same, because
-// running Pods have no others.
-func TestTampering(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	env.local.put(t, namespace, heard)
-	a := newApp(t, namespace, "web", job+shutdownService, wishes{"hooks": "complete,shutdown"})
-	a.MustBe(t, application.StateRunning)
-	before, p := secretsOf(t, namespace), mustStartPod(t, env.hub, namespace, "web")
-	if got := slices.Sorted(maps.Keys(before)); len(got) != 4 {
-		t.Fatalf("there are %v", got)
-	}
-	t.Run("workload", func(t *testing.T) { tamperWithWorkload(t, namespace) })
-
-	at := env.hub.CoreV1().Secrets(namespace)
-	patch := func(name, body string) error {
-		return env.hub.TryChange(t.Context(), kit.Secrets, namespace, name, body)
-	}
-	kit.Must(t, patch("web-krake-complete-secret-token", `{"data": {"krake_complete_token": "d3Jvbmc="}}`))
-	kit.Must(t, patch("web-krake-complete-secret-certs", `{"data": {"key.pem": "d3Jvbmc=", "ca-bundle.pem": null}, "metadata": {"labels": {"krake.dev/owned-by": null}}}`))
-	kit.Must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-token", metav1.DeleteOptions{}))
-	kit.Must(t, at.Delete(t.Context(), "web-krake-shutdown-secret-certs", metav1.DeleteOptions{}))
-	if err := patch("web-krake-complete-secret-token", `{"type": "example.org/other"}`); !apierrors.IsInvalid(err) {
-		t.Errorf("the type of a Secret can be changed: %v", err)
-	}
-	kit.Eventually(t, func() string {
-		if diff := cmp.Diff(before, secretsOf(t, namespace)); diff != "" {
-			return "another client has changed Secrets, and they still differ" // the values are private
-		}
-		return ""
-	})
-	a.MustBe(t, application.StateRunning)
-	kit.Eventually(t, func() string { return driftsOf(t, a) })
-	a.Delete(t)
-	a.MustBe(t, application.StateWaiting)
-	p.mustAnswer(t, env.local, "the token of before", p.says(application.Shutdown), 200)
-	a.mustGo(t, env.hub)
-}
-
-// tamperWithWorkload changes the Deployment in several ways, and waits for each repair.
-func tamperWithWorkload(t *testing.T, namespace string) {
-	const container = "/spec/template/spec/containers/0"
-	deployment := func() corev1.PodSpec {
-		live, err := env.hub.AppsV1().Deployments(namespace).Get(context.Background(), "web", metav1.GetOptions{})
-		kit.Must(t, err)
-		spec := live.Spec.Template.Spec
-		for _, container := range spec.Containers { // repaired entries are added at the end
-			slices.SortFunc(container.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-			slices.SortFunc(container.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
-		}
-		slices.SortFunc(spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
-		return spec
-	}
-	before := deployment()
-	for _, row := range []struct{ what, patch string }{
-		{"a variable refers to another key", `[{"op": "replace", "path": "` + container + `/env/1/valueFrom/secretKeyRef/key", "value": "other"}]`},
-		{"a variable has a value", `[{"op": "remove", "path": "` + container + `/env/1/valueFrom"}, {"op": "add", "path": "` + container + `/env/1/value", "value": "mine"}]`},
-		{"a variable is removed", `[{"op": "remove", "path": "` + container + `/env/2"}]`},
-		{"a mount is removed", `[{"op": "remove", "path": "` + container + `/volumeMounts/0"}]`},
-		{"a mount is of another volume", `[{"op": "replace", "path": "` + container + `/volumeMounts/1/name", "value": "web-krake-complete-volume"}]`},
-		{"a volume is of another Secret", `[{"op": "replace", "path": "/spec/template/spec/volumes/0/secret/secretName", "value": "other"}]`},
-	} {
-		env.hub.Kubectl(t, "--namespace", namespace, "patch", "deployment", "web", "--type=json", "--patch", row.patch)
-		kit.Eventually(t, func() string { return cmp.Diff(before, deployment()) })
-		t.Logf("%s: undone", row.what)
-	}
-}
-
-// driftsOf returns the missing drifts of the changed Secrets in the status.
-func driftsOf(t *testing.T, a app) string {
-	t.Helper()
-	told := map[string]string{}
-	for _, drift := range a.Read(t).Status.Drifts {
-		if drift.Object.Kind == "Secret" {
-			told[drift.Object.Name] = fmt.Sprintf("%s, fields: %t", drift.Repaired, len(drift.Fields) > 0)
-		}
-	}
-	want := map[string]string{ //nolint:gosec // names of Secrets
-		"web-krake-complete-secret-token": "DriftReverted, fields: true", "web-krake-complete-secret-certs": "DriftReverted, fields: true",
-		"web-krake-shutdown-secret-token": "Recreated, fields: false", "web-krake-shutdown-secret-certs": "Recreated, fields: false",
-	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		return "drifts of Secrets (-want +got):\n" + diff
-	}
-	return ""
 }

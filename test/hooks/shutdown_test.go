@@ -91,8 +91,6 @@ func fails(w http.ResponseWriter, _ *http.Request) {
 
 func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-func breaksOff(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
-
 // whole lists all objects of the Application with the hook shutdown.
 var whole = []string{"deployment web", "service shutdown", "secret web-krake-shutdown-secret-certs", "secret web-krake-shutdown-secret-token"}
 
@@ -195,7 +193,6 @@ func TestShutdownNotConfirmed(t *testing.T) {
 		left []string
 	}{
 		"it hears and says nothing; the token comes late": {does: heard, least: 1, says: "not confirmed within 1s", then: late},
-		"it hangs; the token comes late":                  {does: hangs, least: 1, says: "not confirmed within 1s", then: late},
 		"it fails, and is asked once more; then retry by the endpoint": {
 			does: fails, wishes: wishes{"shutdown-retry-count": "1"}, least: 2, says: "answers 500",
 			then: func(t *testing.T, _ app, p pod, b *backend) {
@@ -207,14 +204,6 @@ func TestShutdownNotConfirmed(t *testing.T) {
 				}
 			},
 		},
-		"it breaks off; then retry by annotation": {
-			does: breaksOff, least: 1, says: "breaks off",
-			then: func(t *testing.T, a app, p pod, b *backend) {
-				t.Helper()
-				b.turn(b.confirms(t, p, env.local))
-				a.Annotate(t, "shutdown-retry", "now")
-			},
-		},
 		"given up; then the hook is taken off": {
 			does: fails, least: 1, says: "answers 500",
 			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.Annotate(t, "hooks", "") },
@@ -222,9 +211,6 @@ func TestShutdownNotConfirmed(t *testing.T) {
 		"given up; then it is forced": {
 			does: fails, least: 1, says: "answers 500", left: whole,
 			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.Annotate(t, "force-delete", "true") },
-		},
-		"it fails, and is deleted anyway": {
-			does: fails, wishes: wishes{"shutdown-failure-strategy": "delete"}, least: 1, then: nothing,
 		},
 		"it hangs, twice, and is deleted anyway": {
 			does: hangs, wishes: wishes{"shutdown-failure-strategy": "delete", "shutdown-retry-count": "1"}, least: 2, then: nothing,

@@ -60,11 +60,6 @@ node_types:
       spec: {type: string, required: true}
 `
 
-// alone is a template that needs no other file.
-func alone(colour string) string {
-	return strings.Replace(template(colour), "imports: [types.yaml]\n", "", 1)
-}
-
 // translated returns the manifests that such a template means.
 func translated(colour string) []any {
 	return []any{
@@ -95,17 +90,9 @@ func archive(t *testing.T, entry string) []byte {
 	return file.Bytes()
 }
 
-// fileOf writes a file for kubectl.
-func fileOf(t *testing.T, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	kit.Must(t, os.WriteFile(path, content, 0o600))
-	return path
-}
-
 // checkTranslated waits until an Application is what a template of this colour says,
-// and fails if its text is not what the user wrote.
-func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
+// and fails if its archive is not what the user wrote.
+func checkTranslated(t *testing.T, a app, colour string, archive []byte) {
 	t.Helper()
 	a.MustBe(t, application.StateRunning)
 	kit.Eventually(t, func() string { return a.settings(t, colour) })
@@ -117,11 +104,11 @@ func checkTranslated(t *testing.T, a app, colour, key string, text []byte) {
 	if diff := cmp.Diff(any(translated(colour)), published); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", application.TranslatedKey, diff)
 	}
-	if stored := cm.Data[key] + string(cm.BinaryData[key]); stored != string(text) {
-		t.Errorf("%s is not what the user wrote: %q", key, stored)
+	if stored := cm.BinaryData[application.CSARKey]; !bytes.Equal(stored, archive) {
+		t.Errorf("the archive is not what the user wrote: %q", stored)
 	}
 	for _, other := range application.SpecKeys() {
-		if other != key && (cm.Data[other] != "" || len(cm.BinaryData[other]) > 0) {
+		if other != application.CSARKey && (cm.Data[other] != "" || len(cm.BinaryData[other]) > 0) {
 			t.Errorf("somebody has written %s", other)
 		}
 	}
@@ -150,45 +137,29 @@ func (a app) drift(t *testing.T, colour string) {
 	})
 }
 
-// created makes an Application of a file by the commands of the documentation.
-func created(t *testing.T, namespace, key, name string, content []byte) app {
+// tryArchive changes the archive of the Application, as the user.
+func (a app) tryArchive(t *testing.T, archive []byte) error {
 	t.Helper()
-	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file="+key+"="+fileOf(t, name, content))
-	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
-	return app{env.hub.App(namespace, "web")}
-}
-
-// trySource changes the source of the Application, as the user.
-func (a app) trySource(t *testing.T, key string, source []byte) error {
-	t.Helper()
-	if key == application.CSARKey {
-		return a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, key, base64.StdEncoding.EncodeToString(source)))
-	}
-	return a.TryPatch(t.Context(), fmt.Sprintf(`{"data": {%q: %q}}`, key, source))
-}
-
-// mustRefuse fails unless this source is refused, with a text.
-func (a app) mustRefuse(t *testing.T, what, key string, source []byte, text string) {
-	t.Helper()
-	err := a.trySource(t, key, source)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "data."+key) {
-		t.Errorf("%s: %v, want 422 with %q", what, err, text)
-	}
+	return a.TryPatch(t.Context(), fmt.Sprintf(`{"binaryData": {%q: %q}}`, application.CSARKey, base64.StdEncoding.EncodeToString(archive)))
 }
 
 // An Application is an archive, created by the commands of the documentation. It is
 // deployed, and its drift is repaired. Another archive in its place is translated
-// again. An invalid one is refused with its reason, and nothing changes.
+// again. An invalid one is refused with its reason, and nothing changes. A manifest beside it wins.
 func TestCSAR(t *testing.T) {
 	t.Parallel()
 	green := archive(t, template("green"))
-	a := created(t, newNamespace(t), application.CSARKey, "web.csar", green)
-	checkTranslated(t, a, "green", application.CSARKey, green)
+	namespace, file := newNamespace(t), filepath.Join(t.TempDir(), "web.csar")
+	kit.Must(t, os.WriteFile(file, green, 0o600))
+	env.hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "web", "--from-file="+application.CSARKey+"="+file)
+	env.hub.Kubectl(t, "--namespace", namespace, "annotate", "configmap", "web", application.FormatAnnotation+"="+application.Format)
+	a := app{env.hub.App(namespace, "web")}
+	checkTranslated(t, a, "green", green)
 	a.drift(t, "green")
 
 	red := archive(t, template("red"))
-	kit.Must(t, a.trySource(t, application.CSARKey, red))
-	checkTranslated(t, a, "red", application.CSARKey, red)
+	kit.Must(t, a.tryArchive(t, red))
+	checkTranslated(t, a, "red", red)
 	a.drift(t, "red")
 
 	for what, bad := range map[string]struct {
@@ -199,43 +170,21 @@ func TestCSAR(t *testing.T) {
 		"a template with an unknown type":       {archive(t, strings.Replace(template("red"), "indigo.KubernetesObject", "Compute", 1)), "definitions/web.yaml"},
 		"a resource that is none":               {archive(t, strings.Replace(template("red"), "kind: Service", "sort: Service", 1)), "web"},
 	} {
-		a.mustRefuse(t, what, application.CSARKey, bad.archive, bad.text)
+		err := a.tryArchive(t, bad.archive)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.text) || !strings.Contains(err.Error(), "data."+application.CSARKey) {
+			t.Errorf("%s: %v, want 422 with %q", what, err, bad.text)
+		}
 	}
-	checkTranslated(t, a, "red", application.CSARKey, red)
-	a.Delete(t)
-	a.mustGo(t, env.hub)
-}
-
-// The same for a template in the text of an Application; a manifest beside it wins.
-func TestTosca(t *testing.T) {
-	t.Parallel()
-	green := alone("green")
-	a := created(t, newNamespace(t), application.ToscaKey, "web.yaml", []byte(green))
-	checkTranslated(t, a, "green", application.ToscaKey, []byte(green))
-	a.drift(t, "green")
-	red := alone("red")
-	kit.Must(t, a.trySource(t, application.ToscaKey, []byte(red)))
-	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
-	a.drift(t, "red")
-
-	for what, bad := range map[string]struct{ tosca, text string }{
-		"an unknown input":      {strings.Replace(red, "get_input: colour", "get_input: color", 1), "unknown input"},
-		"another version":       {strings.Replace(red, "yaml_1_0", "yaml_1_3", 1), "write tosca_simple_yaml_1_0"},
-		"an import of a file":   {template("red"), "imports[0]"},
-		"a URL":                 {"https://templates.example.org/web.yaml", "strict mode"},
-		"a URL without TLS":     {"http://templates.example.org/web.yaml", "https://"},
-		"a file of the agent's": {"file:///etc/passwd.yaml", "file://"},
-	} {
-		a.mustRefuse(t, what, application.ToscaKey, []byte(bad.tosca), bad.text)
-	}
-	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
+	checkTranslated(t, a, "red", red)
 
 	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: yellow}}"
-	kit.Must(t, a.trySource(t, application.ManifestKey, []byte(manifest)))
+	a.Patch(t, fmt.Sprintf(`{"data": {%q: %q}}`, application.ManifestKey, manifest))
 	kit.Eventually(t, func() string { return a.settings(t, "yellow") })
-	if cm := a.Stored(t); cm.Data[application.ToscaKey] != red || cm.Data[application.TranslatedKey] != "" {
-		t.Errorf("beside a manifest the template is %q, its translation %q", cm.Data[application.ToscaKey], cm.Data[application.TranslatedKey])
+	if cm := a.Stored(t); !bytes.Equal(cm.BinaryData[application.CSARKey], red) || cm.Data[application.TranslatedKey] != "" {
+		t.Errorf("beside a manifest the archive has %d bytes, and its translation is %q", len(cm.BinaryData[application.CSARKey]), cm.Data[application.TranslatedKey])
 	}
 	a.Patch(t, fmt.Sprintf(`{"data": {%q: null}}`, application.ManifestKey))
-	checkTranslated(t, a, "red", application.ToscaKey, []byte(red))
+	checkTranslated(t, a, "red", red)
+	a.Delete(t)
+	a.mustGo(t, env.hub)
 }

@@ -26,36 +26,6 @@ func drifting(name string, one *drift) *drifter {
 	return &drifter{set: &set{kind: workload.ConfigMaps()}, open: map[string]*drift{name: one}}
 }
 
-// A drift is over when the watch has shown it, and then the right value.
-func TestTake(t *testing.T) {
-	one := &drift{leaf: workload.Leaf(3), value: "drift-0"}
-	d := drifting("a", one)
-	begin := time.Now()
-	d.take("a", guarded("a", nil), begin) // an event from before the drift
-	if !one.seen.IsZero() || len(d.open) != 1 {
-		t.Fatal("an event from before ended the drift")
-	}
-	d.take("a", guarded("a", map[string]string{one.leaf: one.value}), begin.Add(time.Second))
-	d.take("a", guarded("a", map[string]string{one.leaf: "another"}), begin.Add(2*time.Second))
-	if len(d.open) != 1 {
-		t.Fatal("a wrong value ended the drift")
-	}
-	d.take("a", guarded("a", nil), begin.Add(3*time.Second))
-	select {
-	case <-one.done:
-	default:
-		t.Fatal("the right value did not end the drift")
-	}
-	if life := one.back.Sub(one.seen); life != 2*time.Second || d.events != 4 || d.relapsed != 0 {
-		t.Errorf("life %s, %d events, %d relapsed", life, d.events, d.relapsed)
-	}
-	d.take("a", guarded("a", nil), begin)
-	d.take("a", guarded("a", map[string]string{one.leaf: one.value}), begin)
-	if d.relapsed != 1 {
-		t.Errorf("%d relapsed, want the one that is wrong again", d.relapsed)
-	}
-}
-
 // A repair may change the drifted leaf, and what every write changes.
 func TestStrayed(t *testing.T) {
 	for _, c := range []struct {

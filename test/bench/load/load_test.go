@@ -1,14 +1,12 @@
 package main
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
-	"github.com/krake-observer/krake-observer/test/bench/workload"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -74,23 +72,6 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestClass(t *testing.T) {
-	s := &set{kind: workload.ConfigMaps()}
-	for _, c := range []struct{ verb, resource, name, want string }{
-		{"patch", "configmaps", "many-00001", "target patch"},
-		{"patch", "configmaps", "application-many-00001", "hub patch"},
-		{"create", "events", "", "event"},
-		{"get", "pods", "pod", "other"},
-		{"list", "pods", "", ""},
-		{"update", "leases", "local", ""},
-		{"watch", "configmaps", "", ""},
-	} {
-		r := kit.Request{Verb: c.verb}
-		r.Object.Resource, r.Object.Name = c.resource, c.name
-		check.Equal(t, c.verb+" "+c.resource+" "+c.name, c.want, classOf(r, s))
-	}
-}
-
 func TestOptions(t *testing.T) {
 	quick := flagged(t, "--quick", "--rounds", "7")
 	if err := quick.Complete(); err != nil || quick.Rounds != 7 || quick.Foreign > 100 {
@@ -104,20 +85,5 @@ func TestOptions(t *testing.T) {
 		if err := o.Complete(); err == nil || !strings.Contains(err.Error(), wrong[0]) {
 			t.Errorf("%v: %v", wrong, err)
 		}
-	}
-}
-
-// The kernel's figures of this process.
-func TestUsage(t *testing.T) {
-	now, err := usageOf(os.Getpid())
-	kit.Must(t, err)
-	age, err := now.age()
-	kit.Must(t, err)
-	most, err := peak(os.Getpid())
-	kit.Must(t, err)
-	machine, err := busy()
-	kit.Must(t, err)
-	if now.resident == 0 || most < now.resident/2 || age < 0 || machine <= 0 || machine < now.cpu {
-		t.Errorf("%+v, age %s, peak %d, all processors %s", now, age, most, machine)
 	}
 }

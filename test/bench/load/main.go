@@ -1,4 +1,4 @@
-// Load measures drift and repair under load, for our agent and for others, and what admission and many agents cost. It
+// Load measures drift and repair under load, for our agent and for others, and what admission costs. It
 // starts and stops a real API server for that:
 //
 //	make bench

@@ -18,12 +18,10 @@ type Options struct {
 	// Sizes has the numbers of objects, Concurrency the numbers of concurrent drifts.
 	Sizes, Concurrency []int
 
-	PerApplication, Rounds, Drifts, Rollout, Foreign, Clusters, Seconds int
+	PerApplication, Rounds, Drifts, Rollout, Foreign, Seconds int
 	// Former is another checkout, whose agent is the contender former.
 	Former string
-	// Profile is a folder for profiles of our agent.
-	Profile string
-	Quick   bool
+	Quick  bool
 
 	flags *pflag.FlagSet
 }
@@ -41,9 +39,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Drifts, "drifts", 300, "how many drifts one measurement has, one at a time; more where there are several at once")
 	flags.IntVar(&o.Rollout, "rollout", 30, "how many Applications roll out in the scenario rollout")
 	flags.IntVar(&o.Foreign, "foreign", 100000, "how many Pods of others the scenario foreign makes, and a tenth as many Deployments")
-	flags.IntVar(&o.Clusters, "clusters", 200, "how many clusters the scenario hub has, with an agent and 20 Applications each")
-	flags.IntVar(&o.Seconds, "seconds", 300, "how long idle and hub wait. It limits a rollout")
-	flags.StringVar(&o.Profile, "profile", "", "folder that profiles of CPU and heap are written to, for each process of our agent")
+	flags.IntVar(&o.Seconds, "seconds", 300, "how long idle waits. It limits a rollout")
 	flags.BoolVar(&o.Quick, "quick", false, "small sizes and one round, to see that it works: flags that are given count")
 	o.flags = flags
 }
@@ -61,7 +57,7 @@ func (o *Options) Complete() error {
 	}
 	numbers := map[string]int{
 		"--per-application": o.PerApplication, "--rounds": o.Rounds, "--drifts": o.Drifts, "--rollout": o.Rollout,
-		"--foreign": o.Foreign, "--clusters": o.Clusters, "--seconds": o.Seconds,
+		"--foreign": o.Foreign, "--seconds": o.Seconds,
 	}
 	for _, flag := range slices.Sorted(maps.Keys(numbers)) {
 		if numbers[flag] < 1 {
@@ -89,7 +85,7 @@ func (o *Options) shrink() {
 		"sizes": func() { o.Sizes = []int{20, 40} }, "concurrency": func() { o.Concurrency = []int{1, 8} },
 		"rounds": func() { o.Rounds = 1 }, "drifts": func() { o.Drifts = 20 },
 		"rollout": func() { o.Rollout = 2 }, "foreign": func() { o.Foreign = 100 },
-		"clusters": func() { o.Clusters = 3 }, "seconds": func() { o.Seconds = 5 },
+		"seconds": func() { o.Seconds = 5 },
 	}
 	for name, set := range small {
 		if !o.flags.Changed(name) {

@@ -33,7 +33,6 @@ func scenarios() []scenario {
 		{name: "rollout", isApart: true, measure: (*world).rolloutScenario},
 		{name: "admission", isApart: true, measure: (*world).admissionScenario, installedApart: installation.Options{WebhookArgs: []string{"--dry-run-timeout=0"}}},
 		{name: "policies", isApart: true, measure: (*world).policiesScenario},
-		{name: "hub", isApart: true, measure: (*world).hubScenario, installedApart: installation.Options{Hub: true}},
 	}
 }
 

@@ -106,14 +106,6 @@ func (w *world) build(ctx context.Context) error {
 	if w.has(former) {
 		programs[former] = [2]string{w.Former, "./cmd/agent"}
 	}
-	if w.Profile != "" {
-		programs[ours] = [2]string{bench, "./profiled"}
-		folder, err := filepath.Abs(w.Profile)
-		// Child processes inherit the environment.
-		if err := errors.Join(err, os.MkdirAll(folder, 0o755), os.Setenv("KRAKE_PROFILES", folder)); err != nil {
-			return err
-		}
-	}
 	if err := errors.Join(os.Mkdir(filepath.Dir(w.program(ours)), 0o755), os.Rename(w.installed(), w.program(ours))); err != nil {
 		return err
 	}

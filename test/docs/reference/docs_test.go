@@ -15,6 +15,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/manifests"
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -117,6 +118,15 @@ func TestTroubleshooting(t *testing.T) {
 	}
 	same(t, "Events", events, first(rowsOf(sectionOf(t, page, "## Events"))))
 	same(t, "alerts", alerts(t), first(rowsOf(sectionOf(t, page, "## Alerts"))))
+}
+
+// The table of states in docs/concepts.md has every state, and no other.
+func TestStates(t *testing.T) {
+	var states []string
+	for _, state := range application.States() {
+		states = append(states, string(state))
+	}
+	same(t, "states", states, first(rowsOf(sectionOf(t, read(t, "docs/concepts.md"), "## The life of an Application"))))
 }
 
 var (

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
@@ -141,72 +140,4 @@ func (j *judge) isSaid(owner types.NamespacedName, what, path string, r *Request
 		}
 	}
 	return false
-}
-
-// keepsToItsKeys: an agent writes no spec, and only agents write their keys.
-func (j *judge) keepsToItsKeys() {
-	for name, versions := range j.world.apps {
-		for _, v := range versions {
-			if v.cm == nil || v.turn.before == nil {
-				continue
-			}
-			cluster, byAgent := agentOf(v.turn.User.Username)
-			for _, path := range changes(v.turn.before, v.turn.after, "") {
-				if byAgent && !isAgents(path, cluster) {
-					j.report(foreignKey, name, "%s is not the agent's to write: %s", path, v.turn.Request)
-				}
-				if !byAgent && isOnlyAgents(path) {
-					j.report(foreignKey, name, "%s is only agents' to write: %s", path, v.turn.Request)
-				}
-			}
-		}
-	}
-}
-
-// isAgents reports whether the agent of a cluster may write a path of an Application.
-func isAgents(path, cluster string) bool {
-	for _, place := range []string{"/data/", "/binaryData/"} {
-		if name, found := strings.CutPrefix(path, place); found {
-			return application.IsKeyOf(name, cluster, true)
-		}
-	}
-	return isKept(path) || strings.HasPrefix(path, "/metadata/finalizers") || path == "/data" || path == "/binaryData"
-}
-
-// isOnlyAgents reports whether only agents may write a path. A user who forces the
-// deletion removes finalizers, but the inventory stays unchanged.
-func isOnlyAgents(path string) bool {
-	for _, place := range []string{"/data/", "/binaryData/"} {
-		if name, found := strings.CutPrefix(path, place); found {
-			return application.IsAgentKey(name)
-		}
-	}
-	return false
-}
-
-// leavesOthersAlone: the webhook is not asked about a ConfigMap that is no
-// Application, so that it can neither refuse nor delay it.
-func (j *judge) leavesOthersAlone() {
-	for i := range j.Requests {
-		r := &j.Requests[i]
-		_, byAgent := agentOf(r.User.Username)
-		if byAgent || !isWrite(r) || r.Object.Resource != "configmaps" || r.Object.Group != "" || j.isApplication(r) {
-			continue
-		}
-		for name, value := range r.Annotations {
-			if strings.Contains(name, "webhook.admission.k8s.io/") && strings.Contains(value, application.Domain) {
-				j.report(notApplication, types.NamespacedName{}, "the webhook was asked about a ConfigMap that is no Application: %s", r)
-			}
-		}
-		if !r.IsAccepted() && strings.Contains(string(r.Answer), application.Domain) {
-			j.report(notApplication, types.NamespacedName{}, "a ConfigMap that is no Application was refused: %s", r)
-		}
-	}
-}
-
-// isApplication reports whether a request is about an Application, or about a ConfigMap
-// marked as an Application's.
-func (j *judge) isApplication(r *Request) bool {
-	_, known := j.owners[keyOf(r)]
-	return known || strings.Contains(string(r.Body), application.FormatAnnotation) || strings.Contains(string(r.Answer), application.OwnerAnnotation)
 }

@@ -54,11 +54,9 @@ const (
 	needlessDelete = "an agent deletes no object that the Application has wanted throughout"
 	doubleCreate   = "an agent creates an object once for each time that it is asked for"
 	lostEdit       = "an agent changes no field that no manifest has"
-	foreignKey     = "an agent writes no spec, and only agents write their keys"
 	beyondRights   = "an agent tries nothing that it may not do"
 	hotLoop        = "an agent does not write the same object again and again"
 	falseStatus    = "a status never returns to an earlier spec, and is true at the end"
-	notApplication = "neither agents nor the webhook act on a ConfigMap that is no Application"
 )
 
 // judge collects the violations.
@@ -86,7 +84,7 @@ func (c *Case) Judge() []Violation {
 	}
 	for _, judge := range []func(){
 		j.isReached, j.leavesNothing, j.harmsNobody, j.deletesWithReason, j.createsOnce, j.losesNoEdit,
-		j.keepsToItsKeys, j.keepsToItsRights, j.isBounded, j.isMonotone, j.leavesOthersAlone,
+		j.keepsToItsRights, j.isBounded, j.isMonotone,
 	} {
 		judge()
 	}

@@ -29,8 +29,6 @@ var (
 	web   = types.NamespacedName{Namespace: "demo", Name: "web"}
 	rival = types.NamespacedName{Namespace: "demo", Name: "rival"}
 	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	// plain is a ConfigMap that is no Application.
-	plain = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "demo", "name": "plain"}}
 )
 
 // tape is an audit log written by hand: each request takes a second.
@@ -363,17 +361,6 @@ func TestJudge(t *testing.T) {
 			c.write(user, c.sticky(service(81)))
 			c.write(agent, c.sticky(service(80)))
 		}},
-		{why: "an agent writes a spec", want: foreignKey, history: func(c *tape) {
-			running(c)
-			c.write(agent, app(web, says(true), service(81)))
-		}},
-		{why: "a user writes an inventory", want: foreignKey, history: func(c *tape) {
-			running(c)
-			c.write(user, app(web, func(o object) {
-				says(true)(o)
-				fields(o, "data")[application.InventoryKey("local")] = "[]"
-			}, service(80)))
-		}},
 		{why: "an agent tries what it may not", want: beyondRights, history: func(c *tape) {
 			running(c)
 			c.refuse("kube-system", 403)
@@ -413,13 +400,6 @@ func TestJudge(t *testing.T) {
 			running(c)
 			c.write(user, app(rival, nil, service(80)))
 			c.write(agent, app(rival, says(true), service(80)))
-		}},
-		{why: "the webhook is asked about what is no Application", want: notApplication, history: func(c *tape) {
-			c.write(user, plain)
-			c.Requests[0].Annotations = map[string]string{"mutation.webhook.admission.k8s.io/round_0_index_0": `{"webhook": "applications.krake.dev"}`}
-		}},
-		{why: "a ConfigMap that is no Application", history: func(c *tape) {
-			c.write(user, plain)
 		}},
 	}
 	for _, each := range cases {

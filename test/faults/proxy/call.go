@@ -15,8 +15,8 @@ type Call struct {
 	// Verb is the verb of RBAC: get, list, watch, create, update, patch, delete.
 	Verb string
 	// Resource is empty for a request without a resource, such as discovery.
-	Group, Resource, Subresource string
-	Namespace, Name              string
+	Resource, Subresource string
+	Namespace, Name       string
 	// URI is the path with the query.
 	URI string
 	At  time.Time
@@ -37,9 +37,6 @@ func (c Call) IsWrite() bool {
 	}
 	return false
 }
-
-// Accepted reports whether the API server has carried out the call.
-func (c Call) Accepted() bool { return c.Code >= 200 && c.Code < 300 }
 
 // IsEvent reports whether the call writes an Event.
 func (c Call) IsEvent() bool { return c.Resource == "events" }
@@ -92,7 +89,7 @@ func callOf(r *http.Request, at time.Time) Call {
 	case parts[0] == "api" && len(parts) > 2:
 		parts = parts[2:]
 	case parts[0] == "apis" && len(parts) > 3:
-		call.Group, parts = parts[1], parts[3:]
+		parts = parts[3:]
 	default:
 		return call
 	}

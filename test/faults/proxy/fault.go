@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -54,14 +53,14 @@ func (f *Fault) reply(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if f.Answer == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", strconv.Itoa(RetryAfter))
+		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(f.Answer)
 	_, _ = w.Write(body) //nolint:gosec // the client is no browser; and one that has gone needs no answer
 }
 
-// RetryAfter is how many seconds a client must wait after the answer 429.
-const RetryAfter = 1
+// retryAfter is how many seconds a client must wait after the answer 429.
+const retryAfter = "1"
 
 // reasons has the reason of a Status by its code.
 var reasons = map[int]string{

@@ -33,7 +33,6 @@ type Proxy struct {
 	mu        sync.Mutex
 	calls     []Call
 	numbers   int
-	watches   int
 	underWay  int
 	last      time.Time // when the last numbered call began or ended
 	intercept func(Call) *Fault
@@ -129,13 +128,6 @@ func (p *Proxy) Numbers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.numbers
-}
-
-// Watches returns how many watches have begun.
-func (p *Proxy) Watches() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.watches
 }
 
 // Quiet returns the time since the last numbered call; 0 if one is under way.

@@ -9,19 +9,8 @@ import (
 
 // Event is an event of a watch on its way to the client.
 type Event struct {
-	// Type is the type of the event: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.
-	Type            string
-	Resource        string
-	Namespace, Name string
-	// URI is that of the watch. Watch numbers the watches in the order in which they
-	// begin.
-	URI   string
-	Watch int
-}
-
-// String returns "MODIFIED services demo/web".
-func (e Event) String() string {
-	return fmt.Sprintf("%s %s %s/%s", e.Type, e.Resource, e.Namespace, e.Name)
+	// Name is that of the object, and URI that of the watch.
+	Name, URI string
 }
 
 // Verdict decides what happens to an event.
@@ -64,7 +53,6 @@ func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 	if flush.Flush() != nil {
 		return
 	}
-	number := p.begun()
 	decoder := json.NewDecoder(from)
 	for goesOn := true; goesOn; {
 		var frame json.RawMessage
@@ -72,7 +60,7 @@ func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 			return // a side has ended the watch
 		}
 		var instead [][]byte
-		instead, goesOn = p.judge(call, number, frame).frames(frame)
+		instead, goesOn = p.judge(call, frame).frames(frame)
 		for _, part := range instead {
 			if _, err := w.Write(append(part, '\n')); err != nil { //nolint:gosec // the client is no browser
 				return
@@ -84,22 +72,12 @@ func (p *Proxy) stream(w http.ResponseWriter, call Call, from io.Reader) {
 	}
 }
 
-// begun returns the number of a new watch.
-func (p *Proxy) begun() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watches++
-	return p.watches
-}
-
 // judge passes the events to the filter, one at a time.
-func (p *Proxy) judge(call Call, number int, frame []byte) Verdict {
+func (p *Proxy) judge(call Call, frame []byte) Verdict {
 	var seen struct {
-		Type   string `json:"type"`
 		Object struct {
 			Metadata struct {
-				Namespace string `json:"namespace"`
-				Name      string `json:"name"`
+				Name string `json:"name"`
 			} `json:"metadata"`
 		} `json:"object"`
 	}
@@ -108,8 +86,5 @@ func (p *Proxy) judge(call Call, number int, frame []byte) Verdict {
 	if p.filter == nil || json.Unmarshal(frame, &seen) != nil {
 		return Pass
 	}
-	return p.filter(Event{
-		Type: seen.Type, Resource: call.Resource, URI: call.URI, Watch: number,
-		Namespace: seen.Object.Metadata.Namespace, Name: seen.Object.Metadata.Name,
-	})
+	return p.filter(Event{Name: seen.Object.Metadata.Name, URI: call.URI})
 }
