@@ -29,7 +29,6 @@ type library struct {
 	fetched []string
 }
 
-// Translate implements reconcile.Sources.
 func (l *library) Translate(_ context.Context, source application.Source) ([]any, error) {
 	l.fetched = append(l.fetched, source.URL)
 	if l.fails != nil {

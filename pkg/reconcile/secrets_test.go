@@ -48,7 +48,6 @@ type maker struct {
 	fails  error
 }
 
-// Data implements reconcile.Secrets.
 func (m *maker) Data(_ types.NamespacedName, uid types.UID, hook application.Hook, certs bool, former map[string][]byte) (map[string][]byte, error) {
 	if m.fails != nil {
 		return nil, m.fails
