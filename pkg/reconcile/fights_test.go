@@ -181,17 +181,6 @@ func TestFightsAreApart(t *testing.T) {
 	w.checkPass(t, "Patch ConfigMap config replace /data/a")
 }
 
-// A spec that changes often causes no fight.
-func TestNoFightWithTheUser(t *testing.T) {
-	w := running(t, oneObject, "")
-	for i := range 20 {
-		w.respec(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: "of %d"}}`, i), "")
-		w.mustRest(t)
-		w.checkTouches(t, "Patch ConfigMap config replace /data/a")
-	}
-	w.checkReason(t, application.ContendedCondition, "NoCompetingWriter")
-}
-
 // A repair that the API server refuses is no fight, and costs one request. The events of a
 // client that keeps changing the object do not set the pace.
 func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -309,6 +310,26 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	w.after(t, 2*time.Second)
 	if len(c.calls) > 0 {
 		t.Errorf("called: %q", c.calls)
+	}
+}
+
+// While the target does not answer, the Application waits, and the condition reports it.
+func TestShutdownOfASilentTarget(t *testing.T) {
+	w, c := stopping(t)
+	deleted(w)
+	w.failures["Locate"] = errSilent
+	w.forget()
+	w.mustFail(t)
+	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
+	clear(w.failures)
+	w.after(t, time.Second)
+	if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
+		t.Error(err)
+	}
+	w.after(t, time.Second)
+	w.checkReason(t, application.ReadyCondition, "ShuttingDown")
+	if state := w.app(t).Status.State; state != application.StateWaiting || len(c.calls) != 1 {
+		t.Errorf("state %s, called: %q", state, c.calls)
 	}
 }
 
