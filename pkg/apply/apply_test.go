@@ -139,15 +139,6 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 	check.Equal(t, "object", another, f.get(t, "a"))
 }
 
-// A matching object gets no request, not even an empty patch.
-func TestPatchOfNothing(t *testing.T) {
-	f := newFixture(t)
-	live := f.create(t, "a")
-	after := f.patchA(t, live)
-	f.checkSent(t)
-	check.Equal(t, "object", live, after)
-}
-
 // Only NotFound means absent, in a read and in a write.
 func TestPatchOfAMissingObject(t *testing.T) {
 	f := newFixture(t)

@@ -31,8 +31,6 @@ type fixture struct {
 	*apply.Cluster
 
 	sent []request
-	// repairs counts the calls of setA.
-	repairs int
 	// answered is called after the server has answered a write, before the Cluster gets the
 	// answer. It may be nil.
 	answered  func()
@@ -152,7 +150,6 @@ func (f *fixture) patchA(t *testing.T, live map[string]any) map[string]any {
 
 // setA is the repair that sets data.a to "1".
 func (f *fixture) setA(live map[string]any) (schema.Patch, error) {
-	f.repairs++
 	if data(live)["a"] == "1" {
 		return nil, nil
 	}

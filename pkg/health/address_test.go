@@ -46,9 +46,3 @@ func TestAddressIsBounded(t *testing.T) {
 	live := decode(t, "{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: ["+strings.Join(ports, ",")+"]}}")
 	check.Equal(t, "address", "10.0.0.1:"+strings.Join(want[:16], ",")+",...", health.Of(live).Address)
 }
-
-// A Service of another group, such as that of Knative, has no address.
-func TestOnlyServicesHaveAddresses(t *testing.T) {
-	live := decode(t, "{apiVersion: serving.knative.dev/v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}")
-	check.Equal(t, "address", "", health.Of(live).Address)
-}

@@ -2,8 +2,6 @@ package mutate_test
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,23 +93,6 @@ func TestDesireIsAPureFunction(t *testing.T) {
 	check.Equal(t, "the manifest", decode(t, song().Manifest), second.Manifest)
 }
 
-func TestDesireRefuses(t *testing.T) {
-	for _, test := range cases(t, "testdata/refusals.yaml") {
-		t.Run(test["why"].(string), func(t *testing.T) {
-			schema, _ := test["observer_schema"].(string)
-			spec := application.Spec{Manifest: test["manifest"].(string), ObserverSchema: schema}
-			desired, refusals := mutate.Desire(spec, nil)
-			check.Equal(t, "refusals", test["refusals"], any(messages(refusals)))
-			if desired.Mangled != nil || desired.Resources != nil {
-				t.Errorf("a result beside the refusals: %v", desired)
-			}
-			if summary := mutate.Summary(refusals); strings.Contains(summary, "hunter2") {
-				t.Errorf("a value is repeated: %s", summary)
-			}
-		})
-	}
-}
-
 // A forged status.learned can make an Application unreadable, but has no other effect.
 func TestDesireRefusesLearnedValuesWithoutIdentity(t *testing.T) {
 	_, refusals := mutate.Desire(song(), []object{{"spec": object{"key3": "hunter2"}}})
@@ -128,13 +109,6 @@ func TestDesireTrustsNoLearnedValueOverTheManifest(t *testing.T) {
 	forged = append(forged, object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "forged"}})
 	desired := desire(t, song(), forged)
 	check.Equal(t, "desired state", decode(t, song().Manifest), desired.Resources)
-}
-
-func cases(t *testing.T, path string) []object {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	check.Must(t, err)
-	return decode(t, string(text))
 }
 
 func decode(t *testing.T, text string) []object {

@@ -253,14 +253,25 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
-// Rights are required exactly if the Application is to be carried out.
+// Rights are required exactly if the Application is to be carried out. Every editor may remove settings
+// that hold the agent back: the resulting actions were admitted before. Without krake.dev/adopt or
+// krake.dev/deletion-policy the agent may delete objects.
 func TestUpdateAsksForRights(t *testing.T) {
+	former := []string{"krake.dev/mode", "krake.dev/hold-until", "krake.dev/hold", "krake.dev/adopt", "krake.dev/deletion-policy"}
+	without := func(annotation string) func(cm *corev1.ConfigMap) {
+		return func(cm *corev1.ConfigMap) { delete(cm.Annotations, annotation) }
+	}
 	tests := []struct {
 		why    string
 		change func(cm *corev1.ConfigMap)
 		want   bool
 	}{
 		{"nothing", func(*corev1.ConfigMap) {}, false},
+		{"to repair again", without("krake.dev/mode"), false},
+		{"to hold no more", without("krake.dev/hold-until"), false},
+		{"to deny holds no more", without("krake.dev/hold"), false},
+		{"to adopt no more", without("krake.dev/adopt"), true},
+		{"to leave no objects behind", without("krake.dev/deletion-policy"), true},
 		{"labels, annotations and finalizers of others", func(cm *corev1.ConfigMap) {
 			cm.Labels["team"], cm.Annotations["note"], cm.Finalizers = "red", "x", append(cm.Finalizers, "example.org/x")
 		}, false},
@@ -282,6 +293,9 @@ func TestUpdateAsksForRights(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
 			was := stored(t)
+			for _, annotation := range former {
+				was.Annotations[annotation] = "whatever it was"
+			}
 			cm := was.DeepCopy()
 			test.change(cm)
 			prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
@@ -293,25 +307,6 @@ func TestUpdateAsksForRights(t *testing.T) {
 				}, prepared.Former)
 			}
 		})
-	}
-}
-
-// Every editor of the Application may remove settings that hold the agent back: the resulting
-// actions were admitted before. Without krake.dev/adopt or krake.dev/deletion-policy the agent
-// may delete objects, so their removal requires rights.
-func TestUpdateBackToTheDefaults(t *testing.T) {
-	for annotation, asked := range map[string]bool{
-		"krake.dev/mode": false, "krake.dev/hold-until": false, "krake.dev/hold": false, "krake.dev/adopt": true, "krake.dev/deletion-policy": true,
-	} {
-		was := stored(t)
-		was.Annotations[annotation] = "whatever it was"
-		cm := was.DeepCopy()
-		delete(cm.Annotations, annotation)
-		want := cm.DeepCopy()
-		prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true)
-		check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
-		check.Equal(t, "asked without "+annotation, asked, prepared.Checked)
-		check.Equal(t, "ConfigMap", want, cm)
 	}
 }
 
@@ -352,32 +347,6 @@ func TestStatusThatIsIgnored(t *testing.T) {
 	check.Equal(t, "warnings of a label", []string{
 		"metadata.labels[krake.dev/state]: only webhook and agents write it, so the request does not change it",
 	}, mutate.PrepareForUpdate(t.Context().Err, labelled, was, true).Warnings)
-}
-
-// On its own cluster, an Application cannot have a ConfigMap of its own name.
-func TestAnApplicationIsNoObjectOfItself(t *testing.T) {
-	for why, c := range map[string]struct {
-		name, cluster, object string
-		refused               bool
-	}{
-		"the same ConfigMap": {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}", true},
-		"with its namespace": {"web", "local", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: demo}}", true},
-		"another name":       {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}", false},
-		"another kind":       {"web", "", "{apiVersion: v1, kind: Service, metadata: {name: web}}", false},
-		"another namespace":  {"web", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: other}}", false},
-		"on another cluster": {"web", "edge", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}", false},
-	} {
-		cm := submitted()
-		cm.Name = c.name
-		if c.cluster != "" {
-			cm.Annotations["krake.dev/cluster"] = c.cluster
-		}
-		cm.Data = map[string]string{"spec.manifest": "{apiVersion: v1, kind: Service, metadata: {name: first}}\n---\n" + c.object}
-		refusals := mutate.PrepareForCreate(t.Context().Err, cm).Refusals
-		if refused := len(refusals) == 1 && refusals[0].Field == "data.spec.manifest[1].metadata.name"; refused != c.refused || !refused && len(refusals) > 0 {
-			t.Errorf("%s: %v", why, refusals)
-		}
-	}
 }
 
 // The computation for a request that has ended ends, and leaves no documents.

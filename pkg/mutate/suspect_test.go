@@ -2,7 +2,6 @@ package mutate_test
 
 import (
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,88 +18,6 @@ func places(refusals field.ErrorList) []any {
 		paths = append(paths, refusal.Field)
 	}
 	return paths
-}
-
-// Inputs that are accepted with a warning.
-func TestSuspicious(t *testing.T) {
-	const (
-		web      = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}\n---\n"
-		scaler   = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}\n---\n"
-		reverted = "data.spec.manifest[0].spec.replicas: it is observed, so the agent reverts the value that the HorizontalPodAutoscaler sets: leave it out of the manifest, or of the observer schema"
-	)
-	tests := []struct {
-		why, manifest, schema string
-		want                  []string
-	}{
-		{"nothing to say", web, "", nil},
-		{"replicas that an autoscaler sets", web + scaler, "", []string{reverted}},
-		{"not if they are not observed", web + scaler, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {paused: null}}", nil},
-		{"by an observer schema that the manifest does not ask for", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}\n---\n" + scaler,
-			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: null}}", []string{reverted}},
-		{"an autoscaler of something else", web + "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, scaleTargetRef: {kind: StatefulSet, name: web}}}", "", nil},
-		{"an autoscaler that is no built-in one, and has a default", web + "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {scaleTargetRef: {name: web}}}", "",
-			[]string{"data.spec.manifest[0].spec.replicas: it is observed, so the agent reverts the value that the ScaledObject sets: leave it out of the manifest, or of the observer schema"}},
-		{"a status", "{apiVersion: v1, kind: Song, metadata: {name: a}, status: {a: 1}}", "",
-			[]string{"data.spec.manifest[0].status: only the server writes it, and it is not observed"}},
-		{"a privileged Pod", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {hostNetwork: true, containers: [{name: a, securityContext: {privileged: true}}]}}}}", "",
-			[]string{"data.spec.manifest[0]: a namespace with Pod Security baseline will refuse its Pods: host namespaces, privileged"}},
-		{"a field that the server assigns", "{apiVersion: v1, kind: Service, metadata: {name: a}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}",
-			[]string{"data.spec.manifest[0].spec.clusterIP: the server assigns it: the agent keeps the first value, which differs on each cluster"}},
-		{"not if the manifest says it", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: null}}", nil},
-		{"a field with a typing error", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replcas: 2}}", "",
-			[]string{`data.spec.manifest[0]: unknown field "spec.replcas"`}},
-		{"a Job that its TTL deletes", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never}}}}", "",
-			[]string{"data.spec.manifest[0].spec.ttlSecondsAfterFinished: the cluster deletes the Job when it has finished: it then counts as done, and runs again only when its manifest changes"}},
-		{"a Job that stays, and the template of one", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never}}}}\n---\n" +
-			"{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {spec: {ttlSecondsAfterFinished: 5}}}}", "", nil},
-		{"a Pod that ends", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {restartPolicy: Never, containers: [{name: a}]}}", "",
-			[]string{"data.spec.manifest[0].spec.restartPolicy: nothing starts this Pod again when it ends or its node goes, and it runs again if it is deleted: a Job or a Deployment does better"}},
-		{"a text that looks like a number of a million digits, which nobody tries to read",
-			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '1e999999', b: '123456789012345678901234567890123456789'}}", "", nil},
-	}
-	for _, test := range tests {
-		t.Run(test.why, func(t *testing.T) {
-			cm := submitted()
-			cm.Data = map[string]string{"spec.manifest": test.manifest}
-			if test.schema != "" {
-				cm.Data["spec.observer_schema"] = test.schema
-			}
-			prepared := mutate.PrepareForCreate(t.Context().Err, cm)
-			check.Equal(t, "refusals", []any{}, messages(prepared.Refusals))
-			check.Equal(t, "warnings", test.want, prepared.Warnings)
-		})
-	}
-}
-
-// An input that no API server could decode is refused, with its place and without its value.
-func TestUnreadable(t *testing.T) {
-	tests := []struct{ why, manifest, want string }{
-		{"a text where a number belongs", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: hunter2}}",
-			"data.spec.manifest[0].spec.replicas: Invalid value: its type has to be int32, and is string"},
-		{"a truth where a text belongs, as YAML 1.1 reads y", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {m: y}}",
-			"data.spec.manifest[0].data[m]: Invalid value: its type has to be string, and is bool"},
-		{"a number as an annotation", "{apiVersion: v1, kind: Service, metadata: {name: a, annotations: {build: 7, team: x}}, spec: {ports: [{port: 80}]}}",
-			"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number"},
-		{"each value of a map that is no text", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: {build: 7, enabled: true, a.b/c: {d: e}, team: x, none: null}}}",
-			"data.spec.manifest[0].metadata.annotations[a.b/c]: Invalid value: its type has to be string, and is object\n" +
-				"data.spec.manifest[0].metadata.annotations[build]: Invalid value: its type has to be string, and is number\n" +
-				"data.spec.manifest[0].metadata.annotations[enabled]: Invalid value: its type has to be string, and is bool"},
-		{"a label of a template", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {metadata: {labels: {app: a, canary: true}}}}}",
-			"data.spec.manifest[0].spec.template.metadata.labels[canary]: Invalid value: its type has to be string, and is bool"},
-		{"a list as a label of a custom kind", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, labels: {parts: [hunter2]}}}",
-			"data.spec.manifest[0].metadata.labels[parts]: Invalid value: its type has to be string, and is array"},
-		{"annotations that are a list", "{apiVersion: example.org/v1, kind: Song, metadata: {name: a, annotations: [hunter2]}}",
-			"data.spec.manifest[0].metadata.annotations: Invalid value: its type has to be map[string]string, and is array"},
-		{"a quantity that is none", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, resources: {limits: {cpu: hunter2}}}]}}",
-			"data.spec.manifest[0]: Invalid value: a value does not have the form of its type, such as a quantity or a time"},
-	}
-	for _, test := range tests {
-		t.Run(test.why, func(t *testing.T) {
-			cm := submitted()
-			cm.Data = map[string]string{"spec.manifest": test.manifest}
-			check.Equal(t, "refusals", test.want, strings.Join(texts(mutate.PrepareForCreate(t.Context().Err, cm).Refusals), "\n"))
-		})
-	}
 }
 
 // A hold without effect, or for a long time, is accepted with a warning. Only the request that

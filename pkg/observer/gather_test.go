@@ -18,7 +18,7 @@ func TestFirstListWaitsForACrowd(t *testing.T) {
 	f.create(t, "last")
 	first, last := Owner{Namespace: "demo", Name: "first"}, Owner{Namespace: "demo", Name: "last"}
 	f.Observe(first, []Target{f.target("first")})
-	pause(t, 10*gatherPause)
+	<-time.After(10 * gatherPause)
 	if known := f.Observe(last, []Target{f.target("last")})[0]; !errors.Is(known.Err, ErrNotSynced) {
 		t.Fatalf("there is a list already: %+v", known)
 	}
@@ -37,14 +37,5 @@ func TestFirstListDoesNotWaitForACrowdForEver(t *testing.T) {
 	f.create(t, "web")
 	if known := f.observe(t, web, f.target("web"))[0]; known.Stale || !known.Exists() {
 		t.Errorf("known is %+v", known)
-	}
-}
-
-// pause advances the time.
-func pause(t *testing.T, long time.Duration) {
-	t.Helper()
-	select {
-	case <-t.Context().Done():
-	case <-time.After(long):
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
@@ -314,11 +313,4 @@ func uidOf(live map[string]any) types.UID {
 
 func versionOf(live map[string]any) string {
 	return (&unstructured.Unstructured{Object: live}).GetResourceVersion()
-}
-
-func parse(t *testing.T, text string) any {
-	t.Helper()
-	var value any
-	kit.Must(t, yaml.Unmarshal([]byte(text), &value))
-	return value
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -45,7 +46,8 @@ func (s songs) target(namespace string) Target {
 // serve makes the API server serve songs, and waits until it does.
 func (s songs) serve(t *testing.T, scope string) {
 	t.Helper()
-	definition, _ := parse(t, fmt.Sprintf(`
+	var definition map[string]any
+	kit.Must(t, yaml.Unmarshal(fmt.Appendf(nil, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: songs.%[1]s}
@@ -54,7 +56,7 @@ spec:
   scope: %[2]s
   names: {plural: songs, kind: Song}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`, s.group, scope)).(map[string]any)
+`, s.group, scope), &definition))
 	_, err := s.client.Resource(kit.Definitions).Create(t.Context(), &unstructured.Unstructured{Object: definition}, metav1.CreateOptions{})
 	kit.Must(t, err)
 	s.await(t, true)
@@ -107,28 +109,8 @@ func (s songs) missing(t *testing.T, targets ...Target) {
 	})
 }
 
-// A kind that is not served is an error of its own targets, not a kind without objects. Only
-// their owner is notified, at the beginning of the error and at its end.
-func TestKindThatIsNotServed(t *testing.T) {
-	t.Parallel()
-	f, _ := started(t)
-	f.informers.missingPause = time.Second
-	s := newSongs(f)
-	targets := []Target{f.target("web"), s.target(f.namespace)}
-	s.missing(t, targets...)
-	f.flush(t)
-	f.expect(t, other)
-
-	s.serve(t, "Namespaced")
-	f.heardOf(t, other)
-	if current := f.observe(t, other, targets...); current[1].Exists() {
-		t.Errorf("known is %+v, want nothing", current[1])
-	}
-	f.flush(t)
-	f.expect(t)
-}
-
-// A kind is deleted with its objects, and returns with another scope.
+// A kind is deleted with its objects, and returns with another scope. While it is not served, that is an
+// error of its own targets, of which only their owner is notified.
 func TestKindThatGoesAway(t *testing.T) {
 	t.Parallel()
 	f, _ := started(t)

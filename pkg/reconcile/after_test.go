@@ -131,17 +131,6 @@ func TestAfterIsOverOnceItHasBegun(t *testing.T) {
 	w.checkPass(t, "Create Deployment web")
 }
 
-// A creation that was interrupted goes on.
-func TestAfterDoesNotInterruptACreation(t *testing.T) {
-	w := afterDefinitions(t, readyApp("definitions"))
-	w.failures["Create ConfigMap config"] = errSilent
-	w.mustFail(t)
-	delete(w.failures, "Create ConfigMap config")
-	w.name(nil)
-	w.restart()
-	w.checkPass(t, "Create ConfigMap config")
-}
-
 // The mode observe creates nothing, so there is nothing to wait for. A deletion is not held back.
 func TestAfterInOtherModes(t *testing.T) {
 	w := afterDefinitions(t, nil)

@@ -116,12 +116,10 @@ func TestAJobThatWasDeletedIsCreatedAgain(t *testing.T) {
 		why, manifest string
 		set           func(t *testing.T, w *world)
 	}{
-		{"before it has completed", jobWithTTL, func(*testing.T, *world) {}},
 		{"while it runs", jobWithTTL, func(t *testing.T, w *world) {
 			w.change(t, "Job load", func(live *unstructured.Unstructured) { live.Object["status"] = map[string]any{"active": int64(1)} })
 		}},
 		{"after it has completed, without a TTL", jobWithoutTTL, func(t *testing.T, w *world) { w.finish(t, "Complete") }},
-		{"while it is suspended", jobWithTTL, func(t *testing.T, w *world) { w.finish(t, "Suspended") }},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			w := running(t, c.manifest, "")

@@ -46,30 +46,19 @@ const notShown = "the API server's text may repeat values: kubectl apply --dry-r
 // A spec that cannot be carried out is not tried again automatically: only another spec helps.
 // No object is touched, and the condition is written once.
 func TestRefused(t *testing.T) {
-	cases := []struct {
-		name, manifest, message string
-	}{
-		{"a kind without namespaces reaches beyond the Application's", `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`,
-			"refused: data.spec.manifest[0].kind: Forbidden: Namespace is not namespaced, and an Application creates objects in its own namespace only: have an administrator create it"},
-		{"a namespace of others, though admission would not let it pass", `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`,
-			`refused: data.spec.manifest[0].metadata.namespace: Forbidden: an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := running(t, oneObject, "")
-			w.respec(c.manifest, "")
-			w.mustReconcile(t) // no error, and no next pass
-			w.checkCalls(t, "Write status krake.dev/state")
-			w.checkReconciled(t, application.StateFailed, "Refused", c.message)
-			check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
-			w.mustRest(t)
-			w.checkCalls(t)
+	w := running(t, oneObject, "")
+	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`, "")
+	w.mustReconcile(t) // no error, and no next pass
+	w.checkCalls(t, "Write status krake.dev/state")
+	w.checkReconciled(t, application.StateFailed, "Refused", "refused: data.spec.manifest[0].metadata.namespace: Forbidden: "+
+		`an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`)
+	check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
+	w.mustRest(t)
+	w.checkCalls(t)
 
-			w.respec(oneObject, "")
-			w.mustReconcile(t)
-			w.checkReady(t, application.StateRunning, "Ready", ready)
-		})
-	}
+	w.respec(oneObject, "")
+	w.mustReconcile(t)
+	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
 // Another client was faster: this is no failure, but a reason to try again soon.

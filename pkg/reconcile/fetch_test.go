@@ -29,7 +29,6 @@ type library struct {
 	fetched []string
 }
 
-// Translate implements reconcile.Sources.
 func (l *library) Translate(_ context.Context, source application.Source) ([]any, error) {
 	l.fetched = append(l.fetched, source.URL)
 	if l.fails != nil {
@@ -74,7 +73,8 @@ func fetchedRunning(t *testing.T) (*world, *library) {
 	return w, l
 }
 
-// A URL source is fetched once, and the result is stored. No later agent fetches it again.
+// A URL source is fetched once, and the result is stored. No later agent fetches it again. Another URL
+// is another spec, and replaces the former result.
 func TestFetch(t *testing.T) {
 	w, l := fetchedRunning(t)
 	w.checkTouches(t, "Create ConfigMap config", "Create Deployment web")
@@ -99,17 +99,11 @@ func TestFetch(t *testing.T) {
 	})
 	w.mustPass(t)
 	l.checkFetched(t) // the schema does not matter for the source
-}
 
-// Another URL is another spec, and replaces the former result.
-func TestFetchOfAnotherURL(t *testing.T) {
-	w, l := fetchedRunning(t)
 	const other = "https://example.org/other.yaml"
 	l.texts[other] = oneObject
 	w.point(t, other)
-	if w.cm.Data[application.TranslatedKey] != "" {
-		t.Error("the translation of the other URL is there")
-	}
+	check.Equal(t, "translation of the other URL", "", w.cm.Data[application.TranslatedKey])
 	w.mustPass(t)
 	l.checkFetched(t, other)
 	w.checkObjects(t, 1)

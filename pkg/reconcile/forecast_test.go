@@ -54,7 +54,6 @@ containers: [{name: null, image: null, env: [{name: null, value: null}, {observe
 		{"a value that is not observed", observed, nothing, writes(int64(9), "spec", "replicas"), false},
 		{"a value that the default schema observes", "", nothing, writes(int64(9), "spec", "replicas"), true},
 		{"a value is removed", "", nothing, removes("spec", "replicas"), true},
-		{"a label", observed, nothing, writes("back", "metadata", "labels", "tier"), true},
 		{"a mark", observed, nothing, removes("metadata", "labels", application.OwnedByLabel), true},
 		{"an element is removed", observed, nothing, inContainers(func(list []any) []any { return list[:1] }), true},
 		{"an element in front, which the schema allows", observed, nothing, inContainers(func(list []any) []any {
@@ -74,7 +73,6 @@ containers: [{name: null, image: null, env: [{name: null, value: null}, {observe
 		}, otherImage, true},
 		{"a hold of the Application", observed, func(_ *testing.T, w *world) { w.annotate(application.HoldUntilAnnotation, noon.Add(time.Hour)) }, otherImage, false},
 		{"mode observe", observed, func(_ *testing.T, w *world) { w.annotate(application.ModeAnnotation, application.Observe) }, otherImage, false},
-		{"mode suspend", observed, func(_ *testing.T, w *world) { w.annotate(application.ModeAnnotation, application.Suspend) }, otherImage, false},
 		{"a restarted agent", observed, func(_ *testing.T, w *world) { w.restart() }, otherImage, true},
 		{"a spec that the loop has not seen", observed, func(_ *testing.T, w *world) {
 			w.respec(strings.Replace(guarded, "front", "back", 1), observed)

@@ -292,7 +292,6 @@ func (s *seat) pods() {
 	s.due = true
 }
 
-// Call implements reconcile.Shutdowns.
 func (s *seat) Call(context.Context, manifest.Ref, int32) error {
 	return s.try("ask it to shut down", &s.mute, func() error { return nil })
 }
@@ -474,7 +473,6 @@ func (s *seat) failure() error {
 	return apierrors.NewInternalError(errors.New("of the test"))
 }
 
-// Get implements reconcile.Applications.
 func (s *seat) Get(_ context.Context, name types.NamespacedName) (*application.Application, error) {
 	s.meanwhile()
 	cm := s.newest()
@@ -485,7 +483,6 @@ func (s *seat) Get(_ context.Context, name types.NamespacedName) (*application.A
 	return admitted(app), err
 }
 
-// Delete implements reconcile.Applications.
 func (s *seat) Delete(_ context.Context, app *application.Application) error {
 	return s.try("delete the Application", &s.deaf, func() error {
 		cm := s.stored()
@@ -567,18 +564,15 @@ func (s *seat) Update(_ context.Context, app *application.Application) error {
 	return err
 }
 
-// As implements reconcile.Clusters.
 func (s *seat) As(context.Context, reconcile.Account) (reconcile.Cluster, error) {
 	return target{s}, nil
 }
 
-// MayRead implements reconcile.Clusters.
 func (s *seat) MayRead(context.Context, reconcile.Account, manifest.Ref) error { return nil }
 
 // target is the API server of a cluster.
 type target struct{ *seat }
 
-// Create implements reconcile.Cluster.
 func (a target) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (live map[string]any, err error) {
 	err = a.try("create "+label(ref.ID), &a.mute, func() error {
 		if address := addressOf(object); address != "" && !strings.HasPrefix(address, a.name) {
@@ -590,7 +584,6 @@ func (a target) Create(ctx context.Context, ref manifest.Ref, object map[string]
 	return live, err
 }
 
-// Patch implements reconcile.Cluster.
 func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (after map[string]any, err error) {
 	before := addressOf(a.w.objects[label(ref.ID)])
 	err = a.try("patch "+label(ref.ID), &a.mute, func() error {
@@ -603,7 +596,6 @@ func (a target) Patch(ctx context.Context, ref manifest.Ref, live map[string]any
 	return after, err
 }
 
-// Delete implements reconcile.Cluster.
 func (a target) Delete(ctx context.Context, ref manifest.Ref, proof apply.Proof) (left map[string]any, err error) {
 	theirs := a.w.objects[label(ref.ID)]
 	a.checkShutDown(label(ref.ID))
@@ -768,7 +760,6 @@ func (j *restless) judgeStatus(home string) {
 	}
 }
 
-// TryPatch implements reconcile.Cluster.
 func (a target) TryPatch(ctx context.Context, ref manifest.Ref, patch schema.Patch) error {
 	return cluster{a.w}.TryPatch(ctx, ref, patch)
 }

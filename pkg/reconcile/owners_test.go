@@ -165,7 +165,11 @@ func TestAdopted(t *testing.T) {
 func TestALostProof(t *testing.T) {
 	loses := func(t *testing.T, w *world, annotation string) {
 		t.Helper()
-		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) { lose(live, annotation) })
+		w.change(t, "ConfigMap config", func(live *unstructured.Unstructured) {
+			annotations := live.GetAnnotations()
+			delete(annotations, annotation)
+			live.SetAnnotations(annotations)
+		})
 	}
 	t.Run("it is put back", func(t *testing.T) {
 		w := running(t, oneObject, "")

@@ -76,7 +76,9 @@ func TestNoValueOfASecretIsPublished(t *testing.T) {
 						w.checkUntold(t)
 					}
 					w.change(t, "Secret vault", func(live *unstructured.Unstructured) {
-						live.SetAnnotations(secretAnnotations(live, treasure+" again"))
+						annotations := live.GetAnnotations()
+						annotations["note"], annotations["fixed"] = treasure+" again", treasure+" again"
+						live.SetAnnotations(annotations)
 					})
 					w.mustPass(t)
 					w.checkUntold(t)
@@ -84,14 +86,6 @@ func TestNoValueOfASecretIsPublished(t *testing.T) {
 			}
 		}
 	}
-}
-
-func secretAnnotations(live *unstructured.Unstructured, value string) map[string]string {
-	annotations := live.GetAnnotations()
-	for _, name := range []string{"note", "fixed"} {
-		annotations[name] = value
-	}
-	return annotations
 }
 
 // An Application that adopts objects shows nothing of an object without its marks, while nothing may be written to

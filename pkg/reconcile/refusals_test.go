@@ -3,7 +3,6 @@ package reconcile_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,27 +108,6 @@ func TestAnImmutableField(t *testing.T) {
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
-// An API server that reports one complaint at a time gets a few tries, and all that it accepts is
-// repaired.
-func TestManyRefusals(t *testing.T) {
-	const songs = `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {a: %[1]q, b: %[1]q, c: %[1]q, d: %[1]q, e: %[1]q}}`
-	w := running(t, fmt.Sprintf(songs, "1"), "")
-	w.admit = func(before, after map[string]any) error {
-		for _, name := range []string{"a", "b", "c", "d"} {
-			if err := immutable("spec", name)(before, after); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	w.respec(fmt.Sprintf(songs, "2"), "")
-	w.mustPass(t)
-	check.Equal(t, "tries", 4, len(w.touches()))
-	check.Equal[any](t, "spec of the object", map[string]any{"a": "1", "b": "1", "c": "1", "d": "1", "e": "2"}, w.objects["Song aria"]["spec"])
-	w.checkReason(t, application.StalledCondition, "Invalid")
-	w.checkWaits(t)
-}
-
 // A refusal that names no field, or none that we write, covers the whole patch if no dry run passes.
 func TestARefusalWithoutFields(t *testing.T) {
 	cases := []struct {
@@ -153,30 +131,6 @@ func TestARefusalWithoutFields(t *testing.T) {
 			w.checkRefusedRestart(t, 1)
 		})
 	}
-}
-
-// A refused creation is tried again after a pause, and at once when the spec changes.
-func TestARefusedCreation(t *testing.T) {
-	w := newWorld(t, song("1", "1"), "")
-	w.admit = func(_, _ map[string]any) error { return refuse("spec", "fixed") }
-	w.mustPass(t)
-	w.checkTouches(t, "Create Song aria")
-	const message = "example.com/v1 Song demo/aria: Invalid: Song aria: spec.fixed: Invalid value" + unlessCorrected
-	w.checkReconciled(t, application.StateFailed, "Invalid", message)
-	w.checkCondition(t, application.StalledCondition, "Invalid", "example.com/v1 Song demo/aria")
-	w.checkWaits(t)
-	w.checkReconciled(t, application.StateFailed, "Invalid", message)
-	w.checkRefusedRestart(t, 1)
-	w.forget()
-	w.now = w.now.Add(10 * time.Second)
-	w.mustPass(t)
-	w.checkTouches(t, "Create Song aria")
-
-	w.admit = func(_, _ map[string]any) error { return nil }
-	w.respec(song("2", "2"), "")
-	w.mustRest(t)
-	w.checkTouches(t, "Create Song aria")
-	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
 
 const observedService = `

@@ -2,7 +2,6 @@ package reconcile_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -74,21 +73,6 @@ func (w *world) fails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w.admit = func(_, _ map[string]any) error { return nil }
-}
-
-// It is removed by the same patch that makes the changes.
-func TestReleasedWithAChange(t *testing.T) {
-	w := running(t, privileged, "")
-	w.respec(strings.Replace(plain, "main:1", "main:2", 1), "")
-	w.unread()
-	w.mustReconcile(t)
-	if len(w.touches()) != 1 {
-		t.Errorf("writes to the target: %q", w.touches())
-	}
-	want := map[string]any{"template": map[string]any{"spec": map[string]any{
-		"containers": []any{map[string]any{"name": "main", "image": "main:2"}},
-	}}}
-	check.Equal[any](t, "spec of the object", want, w.objects["Deployment web"]["spec"])
 }
 
 // A field that could not be removed at once is removed later. That holds even if the observers

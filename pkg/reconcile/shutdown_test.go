@@ -28,7 +28,6 @@ type caller struct {
 	answer error
 }
 
-// Call implements reconcile.Shutdowns.
 func (c *caller) Call(_ context.Context, service manifest.Ref, port int32) error {
 	c.calls = append(c.calls, fmt.Sprintf("%s/%s:%d", service.Namespace, service.Name, port))
 	return c.answer
@@ -199,7 +198,6 @@ func (w *world) play(t *testing.T, c *caller, step string) {
 // dying is an agent that is killed before a call.
 type dying struct{}
 
-// Call implements reconcile.Shutdowns.
 func (dying) Call(context.Context, manifest.Ref, int32) error { panic(crash{}) }
 
 // passUntilCrash makes a pass. If the agent is killed in it, a new agent starts.
@@ -227,7 +225,6 @@ type obliging struct {
 	t *testing.T
 }
 
-// Call implements reconcile.Shutdowns.
 func (o obliging) Call(context.Context, manifest.Ref, int32) error {
 	o.confirm(o.t)
 	return nil

@@ -201,20 +201,10 @@ func TestGoneBeforeThePatch(t *testing.T) {
 	w.checkCalls(t, "Observe", "Create ConfigMap config", "Write status", "Start")
 }
 
-// The observers have not read the object under its present target. It is read, matches the
-// desired state, and stays unchanged.
-func TestStale(t *testing.T) {
-	w := running(t, oneObject, "")
-	w.stale["ConfigMap config"] = true
-	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Read ConfigMap config", "Start")
-	w.checkReports(t)
-}
-
 // Values in the API server's answer to the creation are learned, and desired from then on
 // (Krake documentation, Application controller, step 6).
 func TestLearn(t *testing.T) {
-	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP}}`,
+	w := newWorld(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP, ports: [{port: 80}]}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: null, clusterIP: null}}`)
 	w.answer = func(live map[string]any) {
 		check.Must(t, unstructured.SetNestedField(live, "10.0.0.7", "spec", "clusterIP"))
@@ -230,11 +220,12 @@ func TestLearn(t *testing.T) {
 		"spec": map[string]any{"clusterIP": "10.0.0.7"},
 	}}
 	check.Equal(t, "learned", learned, app.Learned)
+	check.Equal(t, "services", map[string]string{"web": "10.0.0.7:80"}, app.Status.Services)
 	w.checkQuiet(t)
 
 	w.forget()
 	w.change(t, "Service web", func(live *unstructured.Unstructured) {
-		live.Object["spec"] = map[string]any{"type": "ClusterIP", "clusterIP": "10.0.0.8"}
+		writes("10.0.0.8", "spec", "clusterIP")(live.Object)
 	})
 	w.mustReconcile(t)
 	w.checkCalls(t, "Observe", "Patch Service web replace /spec/clusterIP", "Write status", "Start")

@@ -76,7 +76,6 @@ func newSlowClusters(w *world, expects, slots int) *slowClusters {
 	return slow
 }
 
-// As implements Clusters.
 func (s *slowClusters) As(ctx context.Context, account reconcile.Account) (reconcile.Cluster, error) {
 	inner, err := s.clusters.As(ctx, account)
 	return slowCluster{s, inner}, err
@@ -115,14 +114,12 @@ type slowCluster struct {
 	reconcile.Cluster
 }
 
-// Create implements Cluster.
 func (c slowCluster) Create(ctx context.Context, ref manifest.Ref, object map[string]any) (map[string]any, error) {
 	c.begin(ref)
 	defer c.end()
 	return c.Cluster.Create(ctx, ref, object)
 }
 
-// Patch implements Cluster.
 func (c slowCluster) Patch(ctx context.Context, ref manifest.Ref, live map[string]any, repair apply.Repair) (map[string]any, error) {
 	c.begin(ref)
 	defer c.end()

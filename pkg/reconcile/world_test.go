@@ -144,10 +144,8 @@ type kinds struct {
 	*world
 }
 
-// Redefinitions implements reconcile.Kinds.
 func (k kinds) Redefinitions(string) int { return k.redefinitions }
 
-// Types implements reconcile.Kinds.
 func (kinds) Types(types.NamespacedName, manifest.ID) *apitypes.Types { return nil }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {
@@ -517,7 +515,6 @@ func (c clusters) As(_ context.Context, account reconcile.Account) (reconcile.Cl
 	return cluster(c), nil
 }
 
-// MayRead implements reconcile.Clusters.
 func (w *world) MayRead(_ context.Context, account reconcile.Account, ref manifest.Ref) error {
 	return w.failures["MayRead "+account.Namespace+" "+account.Name+" "+label(ref.ID)]
 }
