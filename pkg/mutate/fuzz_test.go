@@ -33,6 +33,14 @@ func seeds(f *testing.F) []*corev1.ConfigMap {
 	return short
 }
 
+// Webhook, kubectl, agent and API server decode a text to the same value.
+func FuzzDecodeAsKubectl(f *testing.F) {
+	for _, cm := range seeds(f) {
+		f.Add([]byte(cm.Data["spec.manifest"]))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { checkAsKubectl(t, text) })
+}
+
 // A user creates an Application, changes it, and forges all that can be forged: no forged
 // value is stored.
 func FuzzPrepare(f *testing.F) {

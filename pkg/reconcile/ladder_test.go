@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -353,4 +354,53 @@ func TestALearnedValueThatIsTaken(t *testing.T) {
 			w.checkTouches(t, "Patch Service web replace /spec/ports/0/nodePort")
 		})
 	}
+}
+
+// Whatever an API server refuses, one repair makes at most sixteen dry runs, and repairs what it can.
+func TestManyDifferences(t *testing.T) {
+	var fields, drifted []string
+	for i := range 40 {
+		fields, drifted = append(fields, fmt.Sprintf("f%02d: a", i)), append(drifted, fmt.Sprintf("f%02d: theirs", i))
+	}
+	text := "{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {" + strings.Join(fields, ", ") + "}}"
+	w := running(t, text, "")
+	w.admit = func(_, after map[string]any) error {
+		for _, bad := range []string{"spec.f07", "spec.f31"} {
+			if schema.ValueAt(after, schema.PathOf(bad)) == "a" {
+				return refuse("spec", "elsewhere")
+			}
+		}
+		return nil
+	}
+	w.change(t, "Song aria", func(live *unstructured.Unstructured) {
+		values, err := manifest.Decode([]byte("{" + strings.Join(drifted, ", ") + "}"))
+		check.Must(t, err)
+		live.Object["spec"] = values[0]
+	})
+	w.mustPass(t)
+	if tries := len(w.callsOf("TryPatch")); tries > 16 {
+		t.Errorf("%d dry runs", tries)
+	}
+	repaired := 0
+	for _, value := range w.objects["Song aria"]["spec"].(map[string]any) {
+		if value == "a" {
+			repaired++
+		}
+	}
+	if repaired < 30 {
+		t.Errorf("%d of 38 fields were repaired", repaired)
+	}
+}
+
+// An API server that cannot make dry runs, as with some webhooks, costs only the repair of what it
+// does not name.
+func TestWithoutDryRuns(t *testing.T) {
+	w := running(t, song("1", "1"), "")
+	w.admit = func(_, _ map[string]any) error { return refuse() }
+	w.failures["TryPatch Song aria replace /spec/fixed"] = apierrors.NewBadRequest("admission webhook \"a\" does not support dry run")
+	w.respec(song("2", "2"), "")
+	w.mustPass(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/fixed replace /spec/free")
+	w.checkReason(t, application.StalledCondition, "Invalid")
+	w.checkWaits(t)
 }

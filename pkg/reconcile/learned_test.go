@@ -18,15 +18,22 @@ func sized(fixed, free string) (manifest, observed string) {
 	return song(fixed, free), `{apiVersion: example.com/v1, kind: Song, metadata: {name: aria}, spec: {fixed: null, free: null, size: null}}`
 }
 
-// If the API server refuses a spec as a whole, as for a StatefulSet, it does not refuse each
-// value in it. The learned values stay on the object.
-func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
+// learning returns an Application that has learned the size of its song.
+func learning(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(t, song("1", "1"), "")
 	w.respec(sized("1", "1"))
 	w.answer = writes("5", "spec", "size")
 	w.mustReconcile(t)
 	w.answer = func(map[string]any) {}
 	w.checkQuiet(t)
+	return w
+}
+
+// If the API server refuses a spec as a whole, as for a StatefulSet, it does not refuse each
+// value in it. The learned values stay on the object.
+func TestARefusalOfAllIsNoneOfWhatWasLearned(t *testing.T) {
+	w := learning(t)
 	w.admit = func(_, after map[string]any) error {
 		free, _, err := unstructured.NestedString(after, "spec", "free")
 		if _, has, other := unstructured.NestedString(after, "spec", "size"); err != nil || other != nil || has && free == "2" {
@@ -205,4 +212,15 @@ func TestAFieldThatDependsOnAnother(t *testing.T) {
 	w.checkPass(t, "Patch Song aria replace /spec/free", "Patch Song aria replace /spec/fixed")
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	w.checkQuiet(t)
+}
+
+// Another replica, for example, may have learned another value.
+func TestPlanKnowsWhatAnotherHasLearned(t *testing.T) {
+	w := learning(t)
+	app := w.app(t)
+	app.Learned[0]["spec"].(map[string]any)["size"] = "6"
+	check.Must(t, app.Record(w.cm))
+	w.cm.ResourceVersion = w.next()
+	w.mustRest(t)
+	w.checkTouches(t, "Patch Song aria replace /spec/size")
 }

@@ -176,3 +176,54 @@ func TestManyObjectsThatAreNotReadyAreCounted(t *testing.T) {
 	w.checkReason(t, application.ReconciledCondition, "Reconciled")
 	w.checkSilentRestart(t)
 }
+
+// A document that another client has changed is replaced by the known content.
+func TestDocumentsThatSomebodyHasChanged(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	for _, key := range []string{application.LastAppliedKey, application.LastObservedKey} {
+		before := w.cm.Data[key]
+		w.cm = w.cm.DeepCopy()
+		w.cm.Data[key] = "[]"
+		w.cm.ResourceVersion = w.next()
+		w.mustReconcile(t)
+		if got := w.cm.Data[key]; got != before {
+			t.Errorf("%s is %s, want %s", key, got, before)
+		}
+	}
+}
+
+// While many Applications have drifts, a status that only records repairs waits for its turn.
+// Repairs do not wait for that, and other changes of the status do not wait either.
+func TestStatusWaitsForRepairsOfOthers(t *testing.T) {
+	w := running(t, oneObject, "")
+	w.step = 10 * time.Second
+	w.mustReconcile(t)
+	w.othersTell(5 + 3)
+	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
+	w.checkAfter(t, w.step, 800*time.Millisecond)
+	w.checkCalls(t, "Observe", "Patch ConfigMap config replace /data/a", "Start")
+	w.step = 800 * time.Millisecond
+	w.mustRest(t)
+	w.checkCalls(t, "Observe", "Write status", "Start")
+	w.step = 10 * time.Second
+	w.checkQuiet(t)
+
+	w.othersTell(1000)
+	w.somebody(t, "kubectl-edit", "ConfigMap config", "theirs", "data", "a")
+	w.checkAfter(t, w.step, 20*time.Second)
+	w.respec(twoObjects, "")
+	w.mustRest(t)
+	if app := w.app(t); app.Status.ObservedSpec != app.Spec.Digest() {
+		t.Errorf("calls: %q", w.calls)
+	}
+}
+
+// othersTell reserves this many history writes for other Applications, at the time of the next
+// pass.
+func (w *world) othersTell(n int) {
+	for range n {
+		w.OtherHistory(w.now.Add(w.step))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,7 +211,7 @@ func (l *lane) begin(ctx context.Context) error {
 		return err
 	}
 	return eventually(ctx, func(context.Context) error {
-		if l.proxy.Watches() == 0 {
+		if !slices.ContainsFunc(l.proxy.Since(0), func(call proxy.Call) bool { return call.Verb == "watch" }) {
 			return fmt.Errorf("%s watches nothing", l.agent.name)
 		}
 		return nil

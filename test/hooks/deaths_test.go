@@ -224,3 +224,22 @@ func TestDeathsInDeletion(t *testing.T) {
 		})
 	})
 }
+
+// The same for kills after an Application reports its completion. If the agent accepted
+// the report, the Application is deleted; it repeats the report until then.
+func TestDeathsInCompletion(t *testing.T) {
+	t.Parallel()
+	l := newLane(t, "completion")
+	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
+		t.Helper()
+		a, p, w := l.born(t, wishes{"hooks": "complete,shutdown", "shutdown-grace-time": "1h"})
+		w.do(t, hangs)
+		l.victim.Arm(call, sent)
+		outlive(t, l.mortals, func() string { return p.isHeard(t, l.spoke, application.Complete) })
+		l.mustGo(t, a)
+		if w.count() > 0 {
+			t.Error("it was asked to shut down, though it has said that its work is done")
+		}
+		return l.mortal
+	})
+}

@@ -1,0 +1,8 @@
+package reconcile
+
+import (
+	"time"
+)
+
+// OtherHistory reserves the turn for another Application's write.
+func (r *Reconciler) OtherHistory(now time.Time) { r.turns.Reserve(now) }
