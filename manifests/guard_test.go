@@ -89,24 +89,6 @@ func TestHoldersOfTheRightsOfTheGuard(t *testing.T) {
 	}
 }
 
-// The API server reaches the agent by the Service of the configuration, at the port where the
-// agent serves the guard.
-func TestTheEndpointOfTheGuard(t *testing.T) {
-	for _, in := range installations(t) {
-		on, isGuarded := withGuard[in.name]
-		for _, agent := range deployments(in, "krake-agent") {
-			if (flag(agent, "guard") == "true") != isGuarded {
-				t.Errorf("%s: the agent serves the guard: %t", in.name, !isGuarded)
-			}
-			if isGuarded {
-				check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
-				service := checkEndpoint(t, in, agent, "guard", nil)
-				check.Equal(t, in.name+": name of the Service", on.guard, service.Name)
-			}
-		}
-	}
-}
-
 // The API server asks the guard about changes and deletions of objects of Applications, and
 // about their scale. Without an answer, it lets each request pass.
 func TestConfigurationOfTheGuard(t *testing.T) {
@@ -161,5 +143,23 @@ func webhookOfGuard(on guarded, name string, rules []admissionregistrationv1.Rul
 				`!(request.userInfo.?username.orValue("") in ["system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"])`},
 		},
 		AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+// The API server reaches the agent by the Service of the configuration, at the port where the
+// agent serves the guard.
+func TestTheEndpointOfTheGuard(t *testing.T) {
+	for _, in := range installations(t) {
+		on, isGuarded := withGuard[in.name]
+		for _, agent := range deployments(in, "krake-agent") {
+			if (flag(agent, "guard") == "true") != isGuarded {
+				t.Errorf("%s: the agent serves the guard: %t", in.name, !isGuarded)
+			}
+			if isGuarded {
+				check.Equal(t, in.name+": --guard-name", on.guard, flag(agent, "guard-name"))
+				service := checkEndpoint(t, in, agent, "guard", nil)
+				check.Equal(t, in.name+": name of the Service", on.guard, service.Name)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -282,11 +283,29 @@ func TestOneDefinition(t *testing.T) {
 	}
 }
 
-// Users read what each field means, and each mistake names its field.
+// The user-visible parts of the kind.
 func TestDefinition(t *testing.T) {
-	versions := definition(t).Spec.Versions
-	check.Equal(t, "versions", 1, len(versions))
-	for path, of := range fields("", versions[0].Schema.OpenAPIV3Schema) {
+	spec := definition(t).Spec
+	names := apiextensionsv1.CustomResourceDefinitionNames{
+		Kind: "Habitat", ListKind: "HabitatList", Plural: "habitats", Singular: "habitat", ShortNames: []string{"hab"},
+	}
+	if diff := cmp.Diff(names, spec.Names); diff != "" || spec.Group != "habitat.sh" || spec.Scope != apiextensionsv1.NamespaceScoped || len(spec.Versions) != 1 {
+		t.Fatalf("%s, %s, %d versions, names (-want +got):\n%s", spec.Group, spec.Scope, len(spec.Versions), diff)
+	}
+	version := spec.Versions[0]
+	if version.Name != "v1beta1" || !version.Served || !version.Storage || version.Subresources.Status == nil {
+		t.Errorf("version: %+v", version)
+	}
+	var columns []string
+	for _, column := range version.AdditionalPrinterColumns {
+		columns = append(columns, fmt.Sprintf("%s %s %d", column.Name, column.JSONPath, column.Priority))
+	}
+	want := []string{
+		"Version .customVersion 0", "State .status.state 0", "Ready .status.ready 0", "Age .metadata.creationTimestamp 0",
+		"Peer .status.peer 1", "Message .status.message 1",
+	}
+	check.Equal(t, "columns", want, columns)
+	for path, of := range fields("", version.Schema.OpenAPIV3Schema) {
 		checkField(t, path, of)
 	}
 }

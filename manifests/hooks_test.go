@@ -129,7 +129,7 @@ func TestTheEndpointOfHooks(t *testing.T) {
 }
 
 // checkEndpoint checks that one Service leads to the port of this name, where the agent listens, and that these peers alone
-// reach it; no peers mean everybody.
+// reach it, or all clients if there are none.
 func checkEndpoint(t *testing.T, in installed, agent *appsv1.Deployment, port string, from []networkingv1.NetworkPolicyPeer) *corev1.Service {
 	t.Helper()
 	services := slices.DeleteFunc(all[*corev1.Service](t, in), func(s *corev1.Service) bool {

@@ -268,12 +268,51 @@ func TestStrictAgentsWriteAsOthers(t *testing.T) {
 	}
 }
 
-// If another webhook changes the manifest afterwards, the Application is completed again.
-func TestTheWebhookIsAskedAgain(t *testing.T) {
-	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t, installation(t, "base")) {
-		for _, webhook := range configuration.Webhooks {
-			check.Equal(t, webhook.Name, new(admissionregistrationv1.IfNeededReinvocationPolicy), webhook.ReinvocationPolicy)
-		}
+// The webhook is called only for Applications, and its time-out is the usual one. Other ConfigMaps
+// never depend on it.
+func TestWebhookConfiguration(t *testing.T) {
+	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t, installation(t, "base"))
+	if len(configurations) != 1 || len(configurations[0].Webhooks) != 1 {
+		t.Fatalf("more than one webhook: %v", configurations)
+	}
+	webhook := configurations[0].Webhooks[0]
+	var (
+		fail       = admissionregistrationv1.Fail
+		equivalent = admissionregistrationv1.Equivalent
+		none       = admissionregistrationv1.SideEffectClassNone
+		ifNeeded   = admissionregistrationv1.IfNeededReinvocationPolicy
+		seconds    = int32(10)
+		namespaced = admissionregistrationv1.NamespacedScope
+	)
+	want := admissionregistrationv1.MutatingWebhook{
+		Name: "application.krake.dev",
+		// An Application without its status documents must not be admitted.
+		FailurePolicy:  &fail,
+		TimeoutSeconds: &seconds,
+		SideEffects:    &none,
+		// If another webhook changes the manifest afterwards, the Application is completed
+		// again.
+		ReinvocationPolicy: &ifNeeded,
+		MatchPolicy:        &equivalent,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			// Not DELETE: while the webhook is down, Applications can be deleted.
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: &namespaced},
+		}},
+		// The namespaces that a cluster, and the webhook itself, need in order to start.
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "krake-system", "krake-agents"},
+		}}},
+		AdmissionReviewVersions: []string{"v1"},
+	}
+	got := webhook
+	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
+	check.Equal(t, "webhook", want, got)
+	if len(webhook.MatchConditions) != 1 {
+		t.Errorf("conditions: %v", webhook.MatchConditions)
+	}
+	if !strings.Contains(webhook.MatchConditions[0].Expression, `[object, oldObject].exists(o, o != null &&`) {
+		t.Errorf("an Application that loses its annotation does not meet the webhook: %s", webhook.MatchConditions[0].Expression)
 	}
 }
 
@@ -304,11 +343,6 @@ func nullSafe(expression string) error {
 // A condition that fails blocks every ConfigMap, or every Lease, of a cluster.
 func TestConditionsAreNullSafe(t *testing.T) {
 	in := installation(t, "overlays/habitat")
-	for _, configuration := range all[*admissionregistrationv1.ValidatingWebhookConfiguration](t, installation(t, "overlays/guard")) {
-		for _, webhook := range configuration.Webhooks {
-			checkConditions(t, webhook.Name, webhook.MatchConditions)
-		}
-	}
 	for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](t, in) {
 		for _, webhook := range configuration.Webhooks {
 			checkConditions(t, webhook.Name, webhook.MatchConditions)
@@ -482,51 +516,3 @@ func outlet(port networkingv1.NetworkPolicyPort, of []networkingv1.NetworkPolicy
 
 // ofAllNamespaces are all Pods of the cluster.
 var ofAllNamespaces = networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
-
-// The webhook is called only for Applications, and its time-out is the usual one. Other ConfigMaps
-// never depend on it.
-func TestWebhookConfiguration(t *testing.T) {
-	configurations := all[*admissionregistrationv1.MutatingWebhookConfiguration](t, installation(t, "base"))
-	if len(configurations) != 1 || len(configurations[0].Webhooks) != 1 {
-		t.Fatalf("more than one webhook: %v", configurations)
-	}
-	webhook := configurations[0].Webhooks[0]
-	var (
-		fail       = admissionregistrationv1.Fail
-		equivalent = admissionregistrationv1.Equivalent
-		none       = admissionregistrationv1.SideEffectClassNone
-		ifNeeded   = admissionregistrationv1.IfNeededReinvocationPolicy
-		seconds    = int32(10)
-		namespaced = admissionregistrationv1.NamespacedScope
-	)
-	want := admissionregistrationv1.MutatingWebhook{
-		Name: "application.krake.dev",
-		// An Application without its status documents must not be admitted.
-		FailurePolicy:  &fail,
-		TimeoutSeconds: &seconds,
-		SideEffects:    &none,
-		// If another webhook changes the manifest afterwards, the Application is completed
-		// again.
-		ReinvocationPolicy: &ifNeeded,
-		MatchPolicy:        &equivalent,
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			// Not DELETE: while the webhook is down, Applications can be deleted.
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: &namespaced},
-		}},
-		// The namespaces that a cluster, and the webhook itself, need in order to start.
-		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "krake-system", "krake-agents"},
-		}}},
-		AdmissionReviewVersions: []string{"v1"},
-	}
-	got := webhook
-	got.ClientConfig, got.MatchConditions = admissionregistrationv1.WebhookClientConfig{}, nil
-	check.Equal(t, "webhook", want, got)
-	if len(webhook.MatchConditions) != 1 {
-		t.Errorf("conditions: %v", webhook.MatchConditions)
-	}
-	if !strings.Contains(webhook.MatchConditions[0].Expression, `[object, oldObject].exists(o, o != null &&`) {
-		t.Errorf("an Application that loses its annotation does not meet the webhook: %s", webhook.MatchConditions[0].Expression)
-	}
-}
