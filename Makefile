@@ -15,7 +15,7 @@ demo:
 # product; suites, which take longest, start first.
 test-programs: cluster
 	cd tools && go build -o ../bin/gotestsum gotest.tools/gotestsum
-	go build -o bin/programs/ ./cmd/...
+	go build -ldflags=-w -o bin/programs/ ./cmd/...
 
 GOTESTSUM = KRAKE_TEST_PROGRAMS=$(CURDIR)/bin/programs go run ./test/cluster/run --share -- bin/gotestsum --format pkgname-and-test-fails
 # go vet is a part of make lint. Without debug information, which no test needs, the programs of the tests are linked in

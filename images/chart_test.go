@@ -90,23 +90,25 @@ func objectsOf(text string) (map[string]any, error) {
 	return objects, nil
 }
 
-// rendered has the texts of overlays.
-var rendered sync.Map
+// renderer builds manifests/render once.
+var renderer = sync.OnceValues(func() (string, error) {
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", "bin/", "./manifests/render")
+	build.Dir = ".."
+	text, err := build.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return filepath.Join("..", "bin", "render"), err
+})
 
 // overlay returns the objects of an overlay as kubectl kustomize has them.
 func overlay(t *testing.T, name string, flags ...string) map[string]any {
 	t.Helper()
-	arguments := append([]string{"run", "./manifests/render", "--overlay", name}, flags...)
-	key := strings.Join(arguments, " ")
-	if _, known := rendered.Load(key); !known {
-		command := exec.CommandContext(t.Context(), "go", arguments...)
-		command.Dir = ".."
-		text, err := command.Output()
-		must(t, err)
-		rendered.Store(key, string(text))
-	}
-	text, _ := rendered.Load(key)
-	objects, err := objectsOf(text.(string))
+	program, err := renderer()
+	must(t, err)
+	text, err := exec.CommandContext(t.Context(), program, append([]string{"--overlay", name}, flags...)...).Output()
+	must(t, err)
+	objects, err := objectsOf(string(text))
 	must(t, err)
 	return objects
 }

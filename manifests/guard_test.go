@@ -25,7 +25,6 @@ var withGuard = map[string]guarded{
 	"made/guarded-spoke": {"cluster-name", "krake-guard-cluster-name"},
 }
 
-// isOfGuard reports whether an object belongs to the guard, according to its name.
 func isOfGuard(name string) bool { return strings.HasPrefix(name, "krake-guard") }
 
 // The guard has rights on its own Secret and its own configuration. The role in the namespace
@@ -44,16 +43,11 @@ func TestRightsOfTheGuard(t *testing.T) {
 			}},
 		}
 		got := map[string][]rbacv1.PolicyRule{}
-		for _, role := range all[*rbacv1.Role](t, in) {
-			if isOfGuard(role.Name) {
-				got["Role "+role.Namespace+"/"+role.Name] = role.Rules
+		for _, role := range roles(t, in) {
+			if isOfGuard(role.Name) || slices.ContainsFunc(role.rules, resources("validatingwebhookconfigurations")) {
+				got[role.kind+" "+role.Namespace+"/"+role.Name] = role.rules
 			}
-		}
-		for _, role := range all[*rbacv1.ClusterRole](t, in) {
-			if isOfGuard(role.Name) || slices.ContainsFunc(role.Rules, resources("validatingwebhookconfigurations")) {
-				got["ClusterRole /"+role.Name] = role.Rules
-			}
-			if isOfGuard(role.Name) {
+			if isOfGuard(role.Name) && role.kind == "ClusterRole" {
 				check.Equal(t, name+": labels of "+role.Name, map[string]string{
 					"app.kubernetes.io/instance": on.agent, "app.kubernetes.io/part-of": "krake-observer",
 				}, role.Labels) // with another label, it could become a part of another role
@@ -72,14 +66,9 @@ func TestHoldersOfTheRightsOfTheGuard(t *testing.T) {
 			": ClusterRole " + on.guard:      {account},
 		}
 		got := map[string][]rbacv1.Subject{}
-		for _, binding := range all[*rbacv1.RoleBinding](t, in) {
+		for _, binding := range bindings(t, in) {
 			if isOfGuard(binding.RoleRef.Name) || isOfGuard(binding.Name) {
 				got[binding.Namespace+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Subjects
-			}
-		}
-		for _, binding := range all[*rbacv1.ClusterRoleBinding](t, in) {
-			if isOfGuard(binding.RoleRef.Name) || isOfGuard(binding.Name) {
-				got[": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Subjects
 			}
 		}
 		check.Equal(t, name+": bindings", want, got)

@@ -86,22 +86,17 @@ var rightsOfPeople = map[string][]string{
 
 // rightsOf returns each right of the roles with this prefix, sorted: "get pods", "get
 // leases.coordination.k8s.io krake-habitat".
-func rightsOf(in installed, prefix string) map[string][]string {
+func rightsOf(t *testing.T, in installed, prefix string) map[string][]string {
+	t.Helper()
 	found := map[string][]string{}
-	add := func(name string, rules []rbacv1.PolicyRule) {
-		if _, role, _ := strings.Cut(name, " "); !strings.HasPrefix(role, prefix) {
-			return
+	for _, role := range roles(t, in) {
+		if !strings.HasPrefix(role.Name, prefix) {
+			continue
 		}
-		for _, rule := range rules {
-			found[name] = append(found[name], rights(rule)...)
+		for _, rule := range role.rules {
+			found[role.ref()] = append(found[role.ref()], rights(rule)...)
 		}
-		slices.Sort(found[name])
-	}
-	for _, role := range some[*rbacv1.Role](in) {
-		add("Role "+role.Name, role.Rules)
-	}
-	for _, role := range some[*rbacv1.ClusterRole](in) {
-		add("ClusterRole "+role.Name, role.Rules)
+		slices.Sort(found[role.ref()])
 	}
 	return found
 }
@@ -145,7 +140,7 @@ func TestRightsOfHabitat(t *testing.T) {
 		if in.name != "made/strict-habitat" {
 			delete(want, "ClusterRole krake-habitat-deployers")
 		}
-		check.Equal(t, in.name+": rights", want, rightsOf(in, "krake-habitat"))
+		check.Equal(t, in.name+": rights", want, rightsOf(t, in, "krake-habitat"))
 	}
 }
 
@@ -163,19 +158,11 @@ func TestWhereHabitatsAre(t *testing.T) {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "krake-habitat", Namespace: "krake-system"}
 	for _, in := range installations(t) {
 		var got []string
-		add := func(namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-			if slices.Contains(subjects, subject) || strings.HasPrefix(ref.Name, "krake-habitat") {
-				got = append(got, namespace+ref.Kind+" "+ref.Name)
-				if len(subjects) != 1 || subjects[0] != subject {
-					t.Errorf("%s: %s is bound to %v", in.name, ref.Name, subjects)
-				}
+		for _, binding := range bindings(t, in) {
+			if slices.Contains(binding.Subjects, subject) || strings.HasPrefix(binding.RoleRef.Name, "krake-habitat") {
+				got = append(got, strings.TrimPrefix(binding.Namespace+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name, ": "))
+				check.Equal(t, in.name+": subjects of "+binding.RoleRef.Name, []rbacv1.Subject{subject}, binding.Subjects)
 			}
-		}
-		for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
-			add("", binding.RoleRef, binding.Subjects)
-		}
-		for _, binding := range some[*rbacv1.RoleBinding](in) {
-			add(binding.Namespace+": ", binding.RoleRef, binding.Subjects)
 		}
 		if slices.Sort(got); !slices.Equal(got, want[in.name]) {
 			t.Errorf("%s: the controller has %v, want %v", in.name, got, want[in.name])
@@ -255,7 +242,6 @@ func checkGoesOn(t *testing.T, in installed, controller *appsv1.Deployment) {
 	}
 }
 
-// definition returns the embedded definition of Habitats.
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	text, err := Files.ReadFile("components/habitat/crd/habitats.yaml")

@@ -69,21 +69,14 @@ func TestRightsOfHooks(t *testing.T) {
 func rulesOfHooks(t *testing.T, in installed) map[string]rbacv1.PolicyRule {
 	t.Helper()
 	rules := map[string]rbacv1.PolicyRule{}
-	add := func(kind, name string, labels map[string]string, all []rbacv1.PolicyRule) {
-		if !strings.HasPrefix(name, "krake-hooks") {
-			return
+	for _, role := range roles(t, in) {
+		if !strings.HasPrefix(role.Name, "krake-hooks") {
+			continue
 		}
-		if len(all) != 1 || strings.Contains(fmt.Sprint(labels), "aggregate-to") {
-			t.Errorf("%s: %s %s has the labels %v and the rules %v", in.name, kind, name, labels, all)
-			return
+		if len(role.rules) != 1 || strings.Contains(fmt.Sprint(role.Labels), "aggregate-to") {
+			t.Fatalf("%s: %s has the labels %v and the rules %v", in.name, role.ref(), role.Labels, role.rules)
 		}
-		rules[kind+" "+name] = all[0]
-	}
-	for _, role := range some[*rbacv1.Role](in) {
-		add("Role", role.Name, role.Labels, role.Rules)
-	}
-	for _, role := range some[*rbacv1.ClusterRole](in) {
-		add("ClusterRole", role.Name, role.Labels, role.Rules)
+		rules[role.ref()] = role.rules[0]
 	}
 	return rules
 }

@@ -18,7 +18,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -193,6 +195,39 @@ func all[T runtime.Object](t *testing.T, in installed) []T {
 	found := some[T](in)
 	if len(found) == 0 {
 		t.Fatalf("%s has no %T: nothing would be checked", in.name, *new(T))
+	}
+	return found
+}
+
+// role is a Role or a ClusterRole.
+type role struct {
+	metav1.ObjectMeta
+
+	kind  string
+	rules []rbacv1.PolicyRule
+}
+
+// ref is the role as bindings name it.
+func (r role) ref() string { return r.kind + " " + r.Name }
+
+func roles(t *testing.T, in installed) []role {
+	t.Helper()
+	var found []role
+	for _, r := range all[*rbacv1.Role](t, in) {
+		found = append(found, role{r.ObjectMeta, "Role", r.Rules})
+	}
+	for _, r := range all[*rbacv1.ClusterRole](t, in) {
+		found = append(found, role{r.ObjectMeta, "ClusterRole", r.Rules})
+	}
+	return found
+}
+
+// bindings returns all bindings. Those of the whole cluster have no namespace.
+func bindings(t *testing.T, in installed) []*rbacv1.RoleBinding {
+	t.Helper()
+	found := all[*rbacv1.RoleBinding](t, in)
+	for _, b := range some[*rbacv1.ClusterRoleBinding](in) {
+		found = append(found, &rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef, Subjects: b.Subjects})
 	}
 	return found
 }

@@ -19,32 +19,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-// podTemplate returns the template of the Pods that an object creates, or nil.
-func podTemplate(object runtime.Object) *corev1.PodTemplateSpec {
-	switch object := object.(type) {
-	case *appsv1.Deployment:
-		return &object.Spec.Template
-	case *appsv1.DaemonSet:
-		return &object.Spec.Template
-	case *appsv1.StatefulSet:
-		return &object.Spec.Template
-	case *batchv1.Job:
-		return &object.Spec.Template
-	case *batchv1.CronJob:
-		return &object.Spec.JobTemplate.Spec.Template
-	case *corev1.Pod:
-		return &corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}
-	}
-	return nil
-}
 
 // violations calls the admission's own code for the level restricted.
 func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
@@ -63,12 +43,11 @@ func violations(t *testing.T, template *corev1.PodTemplateSpec) string {
 func TestPodSecurity(t *testing.T) {
 	for _, in := range installations(t) {
 		for _, object := range in.objects {
-			template := podTemplate(object)
-			if template == nil {
-				continue
-			}
-			if detail := violations(t, template); detail != "" {
-				t.Errorf("%s: pods of %T: %s", in.name, object, detail)
+			switch object := object.(type) {
+			case *appsv1.Deployment:
+				check.Equal(t, in.name+": violations of "+object.Name, "", violations(t, &object.Spec.Template))
+			case *appsv1.DaemonSet, *appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
+				t.Errorf("%s: the Pods of a %T are to be checked, too", in.name, object)
 			}
 		}
 		for _, namespace := range all[*corev1.Namespace](t, in) {
@@ -115,7 +94,6 @@ var onlyStrict = []ban{
 	{"namespaces are read by name, or all of them are", unnamed(resources("namespaces"))},
 }
 
-// ban is a rule that no role may have, and its reason.
 type ban struct {
 	why  string
 	what ruleTest
@@ -180,39 +158,30 @@ func TestRBAC(t *testing.T) {
 	for _, in := range installations(t) {
 		t.Run(in.name, func(t *testing.T) {
 			ours := map[string]bool{}
-			check := func(name string, rules []rbacv1.PolicyRule) {
-				ours[name] = true
-				if isOfHooks(name) || isOfHabitat(name) {
-					return // TestRightsOfHooks, TestRightsOfHabitat
+			for _, role := range roles(t, in) {
+				ours[role.ref()] = true
+				checkAggregation(t, role)
+				if isOfHooks(role.ref()) || isOfHabitat(role.ref()) {
+					continue // TestRightsOfHooks, TestRightsOfHabitat
 				}
-				for _, rule := range rules {
+				for _, rule := range role.rules {
 					for _, why := range complaints(rule, isStrict(in)) {
-						t.Errorf("%s: %s: %v", name, why, rule)
+						t.Errorf("%s: %s: %v", role.ref(), why, rule)
 					}
 				}
 			}
-			for _, role := range all[*rbacv1.Role](t, in) {
-				check("Role "+role.Name, role.Rules)
-			}
-			for _, role := range all[*rbacv1.ClusterRole](t, in) {
-				check("ClusterRole "+role.Name, role.Rules)
-				checkAggregation(t, role)
-			}
-			for _, binding := range all[*rbacv1.RoleBinding](t, in) {
-				checkBinding(t, ours, binding.RoleRef, binding.Subjects)
-			}
-			for _, binding := range some[*rbacv1.ClusterRoleBinding](in) {
+			for _, binding := range bindings(t, in) {
 				checkBinding(t, ours, binding.RoleRef, binding.Subjects)
 			}
 		})
 	}
 }
 
-func checkAggregation(t *testing.T, role *rbacv1.ClusterRole) {
+func checkAggregation(t *testing.T, role role) {
 	t.Helper()
 	for label := range role.Labels {
-		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroups(role.Rules) {
-			t.Errorf("%s changes a role of every user beyond what is ours: %v", role.Name, role.Rules)
+		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") && !onlyOurGroups(role.rules) {
+			t.Errorf("%s changes a role of every user beyond what is ours: %v", role.Name, role.rules)
 		}
 	}
 }
@@ -514,5 +483,4 @@ func outlet(port networkingv1.NetworkPolicyPort, of []networkingv1.NetworkPolicy
 	return text
 }
 
-// ofAllNamespaces are all Pods of the cluster.
 var ofAllNamespaces = networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}

@@ -4,18 +4,107 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
+	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
+
+var (
+	appName   = types.NamespacedName{Namespace: "demo", Name: "app"}
+	otherName = types.NamespacedName{Namespace: "demo", Name: "other"}
+)
+
+type diary struct{ entries []string }
+
+func (d *diary) note(format string, arguments ...any) {
+	d.entries = append(d.entries, fmt.Sprintf(format, arguments...))
+}
+
+func (d *diary) noted(entry string) func() { return func() { d.note("%s", entry) } }
+
+// newChanges returns changes with a diary. Their agent has two Applications, one of them not
+// stored yet.
+func newChanges(refusal *string) (*changes, *diary, *recorder) {
+	var noted diary
+	var told recorder
+	return &changes{
+		cluster: "edge",
+		acting:  func(cluster string, acting bool) { noted.note("%s acting: %v", cluster, acting) },
+		refusal: func() string { return *refusal },
+		known:   func() []types.NamespacedName { return []types.NamespacedName{appName, otherName} },
+		pending: func() []types.NamespacedName { return []types.NamespacedName{otherName} },
+		wake: func(names []types.NamespacedName) {
+			for _, name := range names {
+				noted.note("wake %s", name)
+			}
+		},
+		renewTarget: noted.noted("renew target"), renewHub: noted.noted("renew hub"),
+		resyncTarget: noted.noted("resync target"), resyncHub: noted.noted("resync hub"),
+		recorder: &told,
+	}, &noted, &told
+}
+
+// The calls that each change causes. Applications whose objects may have changed unseen get a
+// pass. A cluster that is reachable again is listed at once.
+func TestChanges(t *testing.T) {
+	one, other := "wake "+appName.String(), "wake "+otherName.String()
+	for _, c := range []struct {
+		change right.Change
+		want   []string
+	}{
+		{right.Acting, []string{"edge acting: true"}},
+		{right.Refused, []string{"edge acting: false"}},
+		{right.TargetLost, []string{"renew target", one, other}},
+		{right.TargetBack, []string{"renew target", "resync target", one, other}},
+		{right.HubLost, []string{"renew hub"}},
+		{right.HubBack, []string{"renew hub", "resync hub", other}},
+	} {
+		t.Run(c.change.String(), func(t *testing.T) {
+			changes, noted, _ := newChanges(new(string))
+			changes.react(c.change)
+			check.Equal(t, "done", c.want, noted.entries)
+		})
+	}
+}
+
+// An Event on the Lease explains why an agent does not act, because its users look there.
+func TestRefused(t *testing.T) {
+	why := "DuplicateAgent: somebody else"
+	changes, _, events := newChanges(&why)
+	changes.react(right.Refused)
+	lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "krake-agents", Name: "krake-cluster-edge"}
+	want := []told{{Regarding: lease, Text: "Warning DuplicateAgent DuplicateAgent: somebody else"}}
+	check.Equal(t, "events", want, events.events)
+}
+
+type told struct {
+	Regarding corev1.ObjectReference
+	Text      string
+}
+
+type recorder struct{ events []told }
+
+func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, _, _ string, arguments ...any) {
+	event := told{Text: strings.Join([]string{eventType, reason, fmt.Sprint(arguments...)}, " ")}
+	if one, ok := regarding.(*corev1.ObjectReference); ok {
+		event.Regarding = *one
+	}
+	r.events = append(r.events, event)
+}
 
 // granted is a right to act, or the errors that deny it.
 type granted struct {
@@ -29,7 +118,6 @@ func (g granted) Target() error                  { return g.target }
 func (g granted) Owns(string) bool               { return !g.another }
 func (g granted) Grace() time.Duration           { return time.Minute }
 
-// passed records the passes.
 type passed struct {
 	diary
 
@@ -50,7 +138,7 @@ func (p *passed) Unreachable(_ context.Context, request ctrl.Request) (ctrl.Resu
 // A pass needs the right to act. If only the target is unreachable, the status reports it. An
 // agent without the right writes nothing, because another may act.
 func TestLoop(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name  string
 		right granted
 		want  []string
@@ -62,8 +150,7 @@ func TestLoop(t *testing.T) {
 		{"another shard has the Application", granted{another: true}, nil, 0},
 		{"the target is away from another shard's Application", granted{another: true, target: right.ErrTargetUnreachable}, nil, 0},
 		{"it ends before its turn", granted{wait: context.Canceled}, nil, 0},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
 			kinds, turns := discovery.NewKinds(nil, nil, time.Now, logr.Discard()), newTurns(1, nil, never)
@@ -121,4 +208,25 @@ func TestLoopAfterATurn(t *testing.T) {
 	turns.end(otherName)
 	check.Equal(t, "the priority after the pass", new(0), pass())
 	check.Equal(t, "the priority after the next pass", nil, pass())
+}
+
+// The controller logs each error of a pass. Only those that no status states are for the
+// administrator of the agent.
+func TestErrorsThatTheStatusStatesAreNotLogged(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{})
+	of := logOf(logger.WithName("loop"))
+	forbidden, broken := reconcile.Stated(errors.New("forbidden")), errors.New("broken")
+	for _, request := range []*ctrl.Request{nil, {NamespacedName: appName}} {
+		lines = nil
+		log := of(request).WithName("controller").WithValues("a", "b")
+		log.Error(apierror.Scrub(forbidden), "Reconciler error")
+		log.Error(errors.Join(forbidden, forbidden), "Reconciler error")
+		check.Equal(t, "lines", []string(nil), lines)
+		log.Error(errors.Join(forbidden, broken), "Reconciler error")
+		log.Info("started")
+		if len(lines) != 2 || !strings.Contains(lines[0], "broken") || strings.Contains(lines[1], appName.String()) != (request != nil) {
+			t.Errorf("lines %q", lines)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,15 +25,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/check"
+	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// patience is the time limit of the tests.
+// server is the API server that the tests of watches and of the Lease share.
+var server *rest.Config
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
+}
+
 const patience = 30 * time.Second
 
 // newReplica returns one of several agents of a cluster, without its loop.
@@ -296,4 +309,45 @@ func createNamespace(t *testing.T, clients kubernetes.Interface, name string) {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
+}
+
+// Until the Applications are known, there are no metrics about them.
+func TestUnknownApplicationsAreNotNone(t *testing.T) {
+	check.Equal(t, "states", 0, len((&replica{known: &hub.Known{}}).countStates()))
+}
+
+// Writes to Applications and lists for comparison are counted.
+func TestRequestsAreCounted(t *testing.T) {
+	var reasons []string
+	count := func(reason string) { reasons = append(reasons, reason) }
+	cm := kit.Application(appName.Namespace, appName.Name, "[]", kit.Data(application.MangledSchemaKey, "[]"), kit.Data(application.LastAppliedKey, "[]"))
+	cm.UID = "1"
+	cm.Labels = map[string]string{application.ClusterLabel: "local", application.HolderLabel("local"): "true"}
+	client := telemetry.CountWrites(fake.NewClientBuilder().WithObjects(cm).Build(), count)
+	keys := func(context.Context) (signature.Keys, string, error) { return nil, "", nil }
+	store := hub.NewStore(client, "ourselves", "local", keys, func() error { return nil })
+	app, err := store.Get(t.Context(), appName)
+	kit.Must(t, err)
+	app.Status.State = application.StateRunning
+	kit.Must(t, store.Update(t.Context(), app))
+	kit.Must(t, store.Update(t.Context(), app)) // writes nothing
+
+	api := httptest.NewServer(http.NotFoundHandler())
+	defer api.Close()
+	lists, err := telemetry.NewLists(&rest.Config{Host: api.URL}, count)
+	kit.Must(t, err)
+	if _, err := lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("listed: %v", err)
+	}
+	check.Equal(t, "counted", []string{"status", "resync"}, reasons)
+}
+
+func scrape(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+	}
+	return answer.Body.String()
 }

@@ -53,7 +53,6 @@ func (s smallKeys) CreateCertPEM(ca *authority, begin, end time.Time) (certifica
 	return made.CertPEM, made.KeyPEM, err
 }
 
-// issue creates a key and a certificate, signed by another one or self-signed.
 func issue(made *authority, template *x509.Certificate, by *authority) (err error) {
 	if made.Key, err = rsa.GenerateKey(rand.Reader, 1024); err != nil { //nolint:gosec // nothing trusts it outside of the tests
 		return err

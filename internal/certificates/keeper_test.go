@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -24,10 +25,8 @@ import (
 // layout are the keys of the Secret when no rotation is in progress.
 var layout = []string{"ca.crt", "ca.key", "tls.crt", "tls.key"}
 
-// keys returns the keys of the Secret.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.secret().Data)) }
 
-// cas counts the certificates of a bundle.
 func cas(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
 
 // settle waits until every replica is ready and serves the pair of the Secret, which differs
@@ -118,7 +117,7 @@ func (w *world) rotate(replicas []*replica, begin func()) {
 // All replicas end in a phase of the rotation. The new replicas continue it.
 func TestRestartInEachPhase(t *testing.T) {
 	var bundle []byte
-	phases := []struct {
+	for _, phase := range []struct {
 		name string
 		// reach brings about the phase. after ends it while no replica runs.
 		reach, after func(*world)
@@ -139,9 +138,8 @@ func TestRestartInEachPhase(t *testing.T) {
 				return secret.Data["previous-ca.crt"] != nil
 			})
 		}, func(w *world) { w.setBundle(bundle) }},
-		{"the Secret is empty", func(*world) {}, func(w *world) { w.change(func(secret *corev1.Secret) { secret.Data = nil }) }},
-	}
-	for _, phase := range phases {
+		{"the Secret is empty", func(*world) {}, func(w *world) { w.change(`{"data": null}`) }},
+	} {
 		t.Run(phase.name, func(t *testing.T) {
 			w := newWorld(t)
 			former := w.started(2)
@@ -165,10 +163,7 @@ func TestTheBundleComesBack(t *testing.T) {
 	w.started(2)
 	bundle := bundleOf(w.configuration())
 	change := func(kind types.PatchType, patch string) func() error {
-		return func() error {
-			_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(context.Background(), configuration, kind, []byte(patch), metav1.PatchOptions{})
-			return err
-		}
+		return func() error { return patchConfiguration(kind, patch) }
 	}
 	// A replica may write the configuration after kubectl has read it and before kubectl
 	// replaces it: kubectl then asks its user to try again.
@@ -182,7 +177,7 @@ func TestTheBundleComesBack(t *testing.T) {
 			})
 		}
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		do   func() error
 	}{
@@ -192,15 +187,15 @@ func TestTheBundleComesBack(t *testing.T) {
 		{"the manifests are applied again", run("apply")},
 		{"they are applied by the server", run("apply", "--server-side", "--force-conflicts")},
 		{"they replace what is there", run("replace")}, // this also empties the Secret
-		{"the configuration is deleted and applied again", func() error {
-			err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(context.Background(), configuration, metav1.DeleteOptions{})
-			if err != nil {
-				return err
-			}
-			return run("apply")()
+		{"the configuration is deleted and created again", func() error {
+			created := w.configuration()
+			created.ObjectMeta = metav1.ObjectMeta{Name: configuration}
+			created.Webhooks[0].ClientConfig.CABundle = nil
+			configurations := admin.AdmissionregistrationV1().MutatingWebhookConfigurations()
+			err := configurations.Delete(context.Background(), configuration, metav1.DeleteOptions{})
+			return errors.Join(err, kit.ErrorOf(configurations.Create(context.Background(), created, metav1.CreateOptions{})))
 		}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			kit.Must(t, c.do())
 			w.until("every webhook has the bundle", func() bool {

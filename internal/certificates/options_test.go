@@ -11,7 +11,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name      string
 		arguments []string
 		want      []string // each complaint
@@ -27,8 +27,7 @@ func TestValidate(t *testing.T) {
 		{"an overlap into the past", []string{"--ca-overlap=-1s"}, []string{"--ca-overlap: -1s is not within the last third of a CA's life, 14600h0m0s"}},
 		{"an overlap that the CA does not live to see", []string{"--ca-overlap=14600h"},
 			[]string{"--ca-overlap: 14600h0m0s is not within the last third of a CA's life, 14600h0m0s"}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var given Options
 			flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)

@@ -49,7 +49,7 @@ func TestObserve(t *testing.T) {
 	both := []*x509.Certificate{a, b}
 	rubbish := configured(both)
 	rubbish.webhooks[0].bundle = append([]byte("rubbish\n"), rubbish.webhooks[0].bundle...)
-	cases := []struct {
+	for _, c := range []struct {
 		name          string
 		configuration *configuration
 		after         time.Duration // since A was first seen
@@ -65,8 +65,7 @@ func TestObserve(t *testing.T) {
 		{"a clock that was put back begins anew", configured([]*x509.Certificate{a}), -7, map[string]time.Duration{"A": -7}, both[:1]},
 		{"a configuration without webhooks", configured(), 7, map[string]time.Duration{}, nil},
 		{"no configuration", nil, 7, map[string]time.Duration{}, nil},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := trust{}.observe(configured([]*x509.Certificate{a}), born)
 			after := before.observe(c.configuration, born.Add(c.after))
@@ -91,7 +90,7 @@ func TestPublication(t *testing.T) {
 	f := newFixtures(t)
 	a, b := []*x509.Certificate{f.named["A"].Cert}, []*x509.Certificate{f.named["B"].Cert}
 	type bundles [][]*x509.Certificate
-	cases := []struct {
+	for _, c := range []struct {
 		name        string
 		bundles     bundles
 		authorities []*x509.Certificate
@@ -103,8 +102,7 @@ func TestPublication(t *testing.T) {
 		{"it is there", bundles{a, a}, a, false},
 		{"nothing to trust: what is there stays", bundles{a}, nil, false},
 		{"no webhooks", nil, a, false},
-	}
-	for _, c := range cases {
+	} {
 		for _, kind := range []Kind{Mutating, Validating} {
 			t.Run(fmt.Sprintf("%T: %s", kind.object(""), c.name), func(t *testing.T) {
 				before := shipped(kind, c.bundles...)

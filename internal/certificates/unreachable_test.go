@@ -50,12 +50,11 @@ func (u *unreachable) recorded(request string) (number int) {
 // work. The manager sends its result to ended.
 func startUnreachable(t *testing.T, target *unreachable, limit time.Duration) (keeper *Keeper, working chan struct{}, ended chan error, stop func()) {
 	t.Helper()
-	anyName := true
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://hub.invalid"}, manager.Options{
 		Logger:                 logr.Discard(),
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             config.Controller{SkipNameValidation: &anyName, CacheSyncTimeout: limit},
+		Controller:             config.Controller{SkipNameValidation: new(true), CacheSyncTimeout: limit},
 	})
 	kit.Must(t, err)
 	guard := options()

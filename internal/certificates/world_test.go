@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +21,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -45,8 +44,6 @@ const (
 	service       = "certificates-webhook"
 	dnsName       = service + "." + namespace + ".svc"
 	overlap       = 10 * tick
-	// timeout limits every wait of a test. It is far longer than any of them takes.
-	timeout = 2 * time.Minute
 	// tick is the step of the tests' clock. Changes that arrive through a watch are seen at
 	// most one tick late.
 	tick = time.Second
@@ -88,25 +85,15 @@ var install = sync.OnceValue(func() error {
 
 // kubectl runs kubectl on the shipped files.
 func kubectl(arguments ...string) (string, error) {
-	folder := filepath.Join(shared.Dir(), "shipped")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", err
-	}
-	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + namespace + "\nresources:\n"
+	var shipped strings.Builder
 	for _, name := range []string{"namespace.yaml", "rbac.yaml", "configuration.yaml"} {
 		content, err := fs.ReadFile(manifests.Files, "base/webhook/"+name)
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(own.Replace(string(content))), 0o600); err != nil {
-			return "", err
-		}
-		text += "- " + name + "\n"
+		shipped.WriteString("---\n" + own.Replace(string(content)))
 	}
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o644); err != nil {
-		return "", err
-	}
-	said, err := kit.TryKubectl(context.Background(), shared, "", append(arguments, "-k", folder)...)
+	said, err := kit.TryKubectl(context.Background(), shared, shipped.String(), append(arguments, "--namespace", namespace, "-f", "-")...)
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, said)
 	}
@@ -126,7 +113,7 @@ type world struct {
 	now      time.Time
 	replicas map[*replica]bool
 	bundles  []published
-	verified map[string]error
+	verified map[seen]error
 	samples  int
 	broken   string
 }
@@ -138,7 +125,12 @@ type published struct {
 	bundle  []byte
 }
 
-// log collects the logs of all replicas.
+// seen is a served certificate beside a state of the configuration, by its index.
+type seen struct {
+	leaf  *x509.Certificate
+	state int
+}
+
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -160,8 +152,8 @@ func (l *log) String() string {
 // the log.
 func newWorld(t *testing.T) *world {
 	kit.Must(t, install())
-	w := &world{T: t, log: &log{}, now: time.Now(), replicas: map[*replica]bool{}, verified: map[string]error{}}
-	w.change(func(secret *corev1.Secret) { secret.Data = nil })
+	w := &world{T: t, log: &log{}, now: time.Now(), replicas: map[*replica]bool{}, verified: map[seen]error{}}
+	w.change(`{"data": null}`)
 	w.setBundle(nil)
 	w.record()
 	t.Cleanup(func() {
@@ -182,14 +174,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Now returns the time of all replicas.
 func (w *world) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-// record records each bundle with its time.
 func (w *world) record() {
 	current := w.configuration()
 	w.bundles = []published{{w.now, versionOf(current), bundleOf(current)}}
@@ -229,7 +219,6 @@ func bundleOf(configuration *admissionv1.MutatingWebhookConfiguration) []byte {
 	return configuration.Webhooks[0].ClientConfig.CABundle
 }
 
-// last returns the newest recorded bundle.
 func (w *world) last() published {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,17 +277,13 @@ func (w *world) pass(time time.Duration) {
 	w.now = w.now.Add(time)
 	now := w.now.String()
 	w.mu.Unlock()
-	w.change(func(secret *corev1.Secret) { secret.Annotations = map[string]string{"clock": now} })
+	w.change(fmt.Sprintf(`{"metadata": {"annotations": {"clock": %q}}}`, now))
 }
 
 // until waits for a step that does not depend on the clock.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(timeout); !done(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %s", what, timeout)
-		}
-	}
+	kit.EventuallyTrue(w, "not yet: "+what, done)
 }
 
 // observe checks every replica all the time. API servers that know any state of the
@@ -344,7 +329,7 @@ func (w *world) sample() {
 				continue
 			}
 			w.samples++
-			if err := w.verify(leaf, known.bundle); err != nil && w.broken == "" {
+			if err := w.verify(seen{leaf, i}); err != nil && w.broken == "" {
 				w.broken = fmt.Sprintf("with the configuration of %s before (the %d. of %d): %v", w.now.Sub(known.at), i+1, len(w.bundles), err)
 			}
 		}
@@ -352,20 +337,19 @@ func (w *world) sample() {
 }
 
 // verify verifies as the API server does. The caller holds the lock.
-func (w *world) verify(leaf *x509.Certificate, bundle []byte) error {
-	if leaf == nil {
+func (w *world) verify(s seen) error {
+	if s.leaf == nil {
 		return errors.New("nothing is served")
 	}
-	key := string(leaf.Raw) + string(bundle)
-	if err, known := w.verified[key]; known {
+	if err, known := w.verified[s]; known {
 		return err
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(bundle)
-	_, err := leaf.Verify(x509.VerifyOptions{
+	roots.AppendCertsFromPEM(w.bundles[s.state].bundle)
+	_, err := s.leaf.Verify(x509.VerifyOptions{
 		DNSName: dnsName, Roots: roots, CurrentTime: w.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	w.verified[key] = err
+	w.verified[s] = err
 	return err
 }
 
@@ -377,20 +361,14 @@ type replica struct {
 
 func (w *world) start() *replica {
 	w.Helper()
-	return w.startWith(webhook)
-}
-
-func (w *world) startWith(connection *rest.Config) *replica {
-	w.Helper()
-	anyName := true
-	mgr, err := ctrl.NewManager(connection, manager.Options{
+	mgr, err := ctrl.NewManager(webhook, manager.Options{
 		Logger:                 logr.FromSlogHandler(slog.NewJSONHandler(w.log, nil)),
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             config.Controller{SkipNameValidation: &anyName},
+		Controller:             config.Controller{SkipNameValidation: new(true)},
 	})
 	kit.Must(w, err)
-	keeper, err := certificates.Add(mgr, connection, nil, certificates.Options{
+	keeper, err := certificates.Add(mgr, webhook, nil, certificates.Options{
 		Name: service, Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
 		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
 	}, w.Now)
@@ -426,22 +404,15 @@ func (w *world) started(number int) []*replica {
 		all = append(all, w.start())
 	}
 	for _, r := range all {
-		w.trusts(r)
+		select {
+		case <-r.Trusted():
+		case <-time.After(kit.Timeout):
+			w.Fatal("a replica is not trusted")
+		}
 	}
 	return all
 }
 
-// trusts waits until the replica can serve.
-func (w *world) trusts(r *replica) {
-	w.Helper()
-	select {
-	case <-r.Trusted():
-	case <-time.After(timeout):
-		w.Fatal("a replica is not trusted")
-	}
-}
-
-// leaf returns the served certificate of a replica, or nil.
 func (r *replica) leaf() *x509.Certificate {
 	if served, err := r.GetCertificate(nil); err == nil {
 		return served.Leaf
@@ -463,36 +434,27 @@ func (w *world) configuration() *admissionv1.MutatingWebhookConfiguration {
 	return found
 }
 
-// change changes the Secret as a user, in spite of the replicas.
-func (w *world) change(by func(*corev1.Secret)) {
+// change applies a merge patch to the Secret as a user, in spite of the replicas.
+func (w *world) change(patch string) {
 	w.Helper()
-	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		secret := w.secret()
-		by(secret)
-		_, err := admin.CoreV1().Secrets(namespace).Update(context.Background(), secret, metav1.UpdateOptions{})
-		return err
-	})
+	_, err := admin.CoreV1().Secrets(namespace).Patch(context.Background(), holder, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	kit.Must(w, err)
 }
 
-// remove removes keys from the Secret.
 func (w *world) remove(keys ...string) {
 	w.Helper()
-	w.change(func(secret *corev1.Secret) {
-		for _, key := range keys {
-			delete(secret.Data, key)
-		}
-	})
+	w.change(`{"data": {"` + strings.Join(keys, `": null, "`) + `": null}}`)
 }
 
 // setBundle writes the bundle of the configuration, bypassing the replicas.
 func (w *world) setBundle(bundle []byte) {
 	w.Helper()
-	err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		current := w.configuration()
-		current.Webhooks[0].ClientConfig.CABundle = bundle
-		_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(context.Background(), current, metav1.UpdateOptions{})
-		return err
-	})
+	value, err := json.Marshal(bundle)
 	kit.Must(w, err)
+	kit.Must(w, patchConfiguration(types.JSONPatchType, `[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": `+string(value)+`}]`))
+}
+
+func patchConfiguration(kind types.PatchType, patch string) error {
+	_, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(context.Background(), configuration, kind, []byte(patch), metav1.PatchOptions{})
+	return err
 }

@@ -51,7 +51,6 @@ func created(name string, annotations ...string) *corev1.ConfigMap {
 	return cm
 }
 
-// admitted returns it after admission.
 func admitted(t *testing.T, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	objects := []map[string]any{{"kind": "Deployment"}, {"kind": "Service"}}
@@ -95,7 +94,6 @@ func condition(name string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(time.Hour)}
 }
 
-// set replaces the conditions of these types.
 func set(app *application.Application, conditions ...metav1.Condition) {
 	for _, c := range conditions {
 		meta.SetStatusCondition(&app.Status.Conditions, c)

@@ -40,7 +40,6 @@ func newCluster() cluster {
 	}
 }
 
-// ServeHTTP implements http.Handler.
 func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	object, ok := c[r.URL.Path]
 	switch {
@@ -88,7 +87,6 @@ func (c cluster) store(t *testing.T, manifest, observerSchema string) *corev1.Co
 	return cm
 }
 
-// run runs a command with files in its folder.
 func (c cluster) run(t *testing.T, files map[string]string, arguments ...string) (out, says string, status int) {
 	t.Helper()
 	server := httptest.NewServer(c)

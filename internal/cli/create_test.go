@@ -80,7 +80,6 @@ func kindsIn(manifest string) []string {
 	return kinds
 }
 
-// document is an object of a kind.
 func document(kind, rest string) string {
 	return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: a}\n" + rest
 }

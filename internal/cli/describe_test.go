@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -65,5 +66,53 @@ func TestDescribeSeveral(t *testing.T) {
 	}
 	if _, _, err := run(t, newHub(t), newDescribeCommand, "nope"); err == nil {
 		t.Error("there is none, and no error")
+	}
+}
+
+// driftedApp returns an Application with one drift of each kind.
+func driftedApp(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	return recorded(t, admitted(t, created("drifted")), func(app *application.Application) {
+		long := rescaled(time.Hour, 1)
+		long.After, long.Manager, long.Subresource = &metav1.Duration{Duration: 200 * time.Second}, "kube-controller-manager", ""
+		long.Fields = append(long.Fields, application.DriftedField{Path: "spec.paused", Have: true}, application.DriftedField{Path: "spec.strategy.type", Want: "Recreate"})
+		secret := rescaled(2*time.Hour, 1)
+		secret.Object, secret.Fields = idOf("Secret", "db"), []application.DriftedField{{Path: "data.password"}}
+		left := rescaled(3*time.Hour, 1)
+		left.Repaired, left.After, left.Manager, left.Subresource, left.Operation, left.Changed = "", nil, "", "", "", nil
+		left.Fields = []application.DriftedField{{Path: `metadata.annotations["example.org/note"]`}, {Path: "spec.clusterIP", Want: "", Have: "10.0.0.1"}}
+		left.Object.Namespace = "other"
+		hostile := rescaled(4*time.Hour, 0)
+		hostile.Manager, hostile.Fields = "\x1b[2Jmanager\twith\ncontrol\u202e", []application.DriftedField{{Path: "spec.a", Want: "\x1b]0;title\a", Have: "b"}}
+		app.Status.Drifts = append([]application.Drift{rescaled(5*time.Minute, 3)}, long, secret, left, hostile, application.Drift{
+			Object: idOf("Service", "web"), Seen: ago(5 * time.Hour), Repaired: "Recreated", After: &metav1.Duration{Duration: 40 * time.Millisecond}, Count: 1,
+		})
+	})
+}
+
+func TestHistory(t *testing.T) {
+	for file, arguments := range map[string][]string{
+		"history.txt": {"drifted"}, "history-wide.txt": {"drifted", "-o", "wide"}, "history.yaml": {"drifted", "-o", "yaml"},
+	} {
+		newHub(t, driftedApp(t)).golden(t, file, newHistoryCommand, arguments...)
+	}
+}
+
+// The output distinguishes an empty history from an Application that no agent has observed.
+func TestHistoryOfNothing(t *testing.T) {
+	h := newHub(t, created("raw"), admitted(t, created("fresh")), recorded(t, admitted(t, created("calm")), nil))
+	for name, says := range map[string]string{
+		"raw": "No agent has looked at Application demo/raw yet.\n", "fresh": "No agent has looked at Application demo/fresh yet.\n",
+		"calm": "Nothing of Application demo/calm has drifted, as far as its status remembers.\n",
+	} {
+		out, errOut, err := run(t, h, newHistoryCommand, name)
+		if out != "" || errOut != says || err != nil {
+			t.Errorf("%s: %q, %q, %v", name, out, errOut, err)
+		}
+		out, _, err = run(t, h, newHistoryCommand, name, "-o", "json")
+		var list documentList[application.Drift]
+		if failure := json.Unmarshal([]byte(out), &list); failure != nil || err != nil || list.Items == nil || len(list.Items) != 0 || list.Application != "demo/"+name {
+			t.Errorf("%s: %q, %v, %v", name, out, err, failure)
+		}
 	}
 }

@@ -17,15 +17,12 @@ type describer struct {
 	reads int
 }
 
-// Paths implements openapi.Client.
 func (d *describer) Paths() (map[string]openapi.GroupVersion, error) {
 	return map[string]openapi.GroupVersion{"apis/stage.example.com/v1": d}, nil
 }
 
-// ServerRelativeURL implements openapi.GroupVersion.
 func (d *describer) ServerRelativeURL() string { return "/openapi/v3/apis/stage.example.com/v1" }
 
-// Schema implements openapi.GroupVersion.
 func (d *describer) Schema(string) ([]byte, error) {
 	d.reads++
 	return []byte(d.text), nil

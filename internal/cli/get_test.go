@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// run runs a command, and returns its output.
 func run(t *testing.T, h *hub, command func(*environment) *cobra.Command, arguments ...string) (out, errOut string, err error) {
 	t.Helper()
 	e, printed, told := h.environment()
@@ -208,5 +208,82 @@ func TestDocumentsLeaveOut(t *testing.T) {
 	}
 	if strings.Contains(out, "managedFields") || strings.Contains(out, "hunter2") {
 		t.Error(out)
+	}
+}
+
+// Colours do not change the positions of columns.
+func TestColoursKeepColumns(t *testing.T) {
+	h := manyApps(t)
+	e, _, _ := h.environment()
+	items, _, err := e.list(t.Context(), "", metav1.ListOptions{})
+	check.Must(t, err)
+	printed := func(p painter) string {
+		var b strings.Builder
+		o := getOptions{scope: scope{all: true}, output: outputFlag{value: asWide}}
+		rows := [][]cell{o.header()}
+		for _, i := range items {
+			rows = append(rows, o.row(overviewOf(i, heartbeats{}, noon), noon))
+		}
+		check.Must(t, newTable(&b, p).print(rows...))
+		return b.String()
+	}
+	coloured, plainly := printed(painter{on: true}), printed(painter{})
+	check.Equal(t, "without its colours", plainly, regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, ""))
+	if !strings.Contains(coloured, string(green)+"RUNNING"+string(plain)) || strings.Contains(plainly, "\x1b") {
+		t.Errorf("%q", coloured)
+	}
+}
+
+// Control characters are also escaped in JSON, and decode to the original text.
+func TestDocumentsAreVisible(t *testing.T) {
+	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"
+	var b strings.Builder
+	check.Must(t, printDocument(&b, asJSON, map[string]any{"a": hostile}))
+	var read map[string]string
+	if err := json.Unmarshal([]byte(b.String()), &read); err != nil || read["a"] != hostile {
+		t.Errorf("%v, %q", err, read["a"])
+	}
+	if strings.ContainsAny(b.String(), "\u009b\u202e\x1b\U000e0041") || !strings.Contains(b.String(), "<ok> é") {
+		t.Errorf("%q", b.String())
+	}
+}
+
+// Names of Applications are completed, not those of other ConfigMaps.
+func TestComplete(t *testing.T) {
+	for _, c := range []struct {
+		typed []string
+		want  string
+	}{
+		{[]string{"get", ""}, "edited fresh full future held leaving nobody paused raw silent watching web :4"},
+		{[]string{"get", "w"}, "watching web :4"},
+		{[]string{"get", "web", "w"}, "watching :4"},
+		{[]string{"describe", "se"}, ":4"},
+		{[]string{"history", "wa"}, "watching :4"},
+		{[]string{"history", "web", ""}, ":4"},
+		{[]string{"get", "-o", ""}, "table wide json yaml :4"},
+	} {
+		e, out, _ := manyApps(t).environment()
+		check.Must(t, complete(t, e, c.typed...))
+		check.Equal(t, strings.Join(c.typed, " "), c.want, strings.Join(strings.Fields(out.String()), " "))
+	}
+}
+
+func complete(t *testing.T, e *environment, typed ...string) error {
+	t.Helper()
+	root := &cobra.Command{Use: "krake"}
+	root.AddCommand(newGetCommand(e), newDescribeCommand(e), newHistoryCommand(e))
+	root.SetOut(e.Out)
+	root.SetErr(e.ErrOut)
+	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, typed...))
+	return root.ExecuteContext(t.Context())
+}
+
+// Without the right to list, completion returns nothing: an error would not help there.
+func TestCompleteWithoutRights(t *testing.T) {
+	h := manyApps(t)
+	h.refuse("configmaps", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not you")))
+	e, out, _ := h.environment()
+	if err := complete(t, e, "get", ""); err != nil || out.String() != ":1\n" {
+		t.Errorf("%v, %q", err, out)
 	}
 }

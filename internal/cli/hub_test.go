@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +31,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -157,7 +162,6 @@ func (h *hub) beat(cluster string, ago time.Duration) {
 	})
 }
 
-// refuse refuses each request for a resource.
 func (h *hub) refuse(resource string, why *apierrors.StatusError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,7 +174,6 @@ func (h *hub) requests() []string {
 	return slices.Clone(h.asked)
 }
 
-// ServeHTTP implements http.Handler.
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", noon.Format(http.TimeFormat))
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -337,4 +340,36 @@ func answer(w http.ResponseWriter, code int, object any) {
 	if err := json.NewEncoder(w).Encode(object); err != nil {
 		fmt.Fprintln(w, err)
 	}
+}
+
+var update = flag.Bool("update", false, "write what the commands print into testdata, for the author to read in the diff")
+
+// golden compares the output of a command with the text of a file. The command must not warn.
+func (h *hub) golden(t *testing.T, name string, command func(*environment) *cobra.Command, arguments ...string) {
+	t.Helper()
+	out, errOut, err := run(t, h, command, arguments...)
+	check.Must(t, err)
+	check.Equal(t, name+": warnings", "", errOut)
+	golden(t, name, out)
+}
+
+// folder is that of the package: some commands run in another one.
+var folder = func() string {
+	path, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join(folder, "testdata", name)
+	if *update {
+		check.Must(t, os.WriteFile(path, []byte(got), 0o600))
+		return
+	}
+	want, err := os.ReadFile(path)
+	check.Must(t, err)
+	check.Equal(t, path, string(want), got)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// enrolledHub returns a hub with clusters that were enrolled.
 func enrolledHub(t *testing.T, clusters []string, configMaps ...*corev1.ConfigMap) *hub {
 	t.Helper()
 	h := newHub(t, configMaps...)
@@ -22,7 +21,6 @@ func enrolledHub(t *testing.T, clusters []string, configMaps ...*corev1.ConfigMa
 	return h
 }
 
-// on returns an Application that runs on a cluster.
 func on(t *testing.T, cluster, name string, annotations ...string) *corev1.ConfigMap {
 	t.Helper()
 	return recorded(t, admitted(t, created(name, append(annotations, application.ClusterAnnotation, cluster)...)), nil)

@@ -14,7 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// text returns the result of a wish as a text.
 func (w wish) text(err error) string {
 	if err != nil {
 		return "refused: " + err.Error()

@@ -62,7 +62,6 @@ func (w *world) serve(others ...*metav1.APIResourceList) {
 	}, others...)
 }
 
-// ServerGroupsAndResources implements Lister.
 func (w *world) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	w.rereads++
 	lists, failure := w.lists, w.failure
@@ -113,7 +112,7 @@ func TestLocate(t *testing.T) {
 	silent := func(w *world) {
 		w.failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: unavailable}}
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		set  func(w *world)
 		id   manifest.ID
@@ -132,8 +131,7 @@ func TestLocate(t *testing.T) {
 		{"an API server that does not answer says nothing", func(w *world) { w.failure = unavailable }, widget, "", false},
 		{"to whom discovery is forbidden, nothing is gone", func(w *world) { w.lists = nil }, widget, "", false},
 		{"to whom the core alone is forbidden, neither", func(w *world) { w.lists = w.lists[1:] }, widget, "", false},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()
 			if c.set != nil {

@@ -29,10 +29,8 @@ type documents struct {
 	meanwhile func()
 }
 
-// OpenAPIV3 implements Lister.
 func (w *world) OpenAPIV3() openapi.Client { return &w.documents }
 
-// Paths implements openapi.Client.
 func (d *documents) Paths() (map[string]openapi.GroupVersion, error) {
 	d.requests = append(d.requests, "index")
 	if d.failure != nil || d.key == "" {
@@ -47,10 +45,8 @@ type document struct {
 	key string
 }
 
-// ServerRelativeURL implements openapi.GroupVersion.
 func (d document) ServerRelativeURL() string { return "/openapi/v3/apis/example.com/v1?hash=" + d.key }
 
-// Schema implements openapi.GroupVersion.
 func (d document) Schema(string) ([]byte, error) {
 	d.requests = append(d.requests, d.key)
 	if d.meanwhile != nil {

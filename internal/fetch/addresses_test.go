@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"net/netip"
+	"net/url"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/check"
@@ -14,7 +15,7 @@ func TestAddresses(t *testing.T) {
 	}
 	shut := func(what string) string { return "refused: its address is " + what }
 	linkLocal, metadata := shut("a link-local address"), shut("the metadata service of a cloud")
-	tests := []struct{ ip, want string }{
+	for _, c := range []struct{ ip, want string }{
 		{"8.8.8.8", allowed}, {"1.1.1.1", allowed}, {"93.184.215.14", allowed}, {"172.15.255.255", allowed}, {"172.32.0.0", allowed},
 		{"100.63.255.255", allowed}, {"100.128.0.0", allowed}, {"223.255.255.255", allowed}, {"198.17.255.255", allowed}, {"198.20.0.0", allowed},
 		{"2606:4700:4700::1111", allowed}, {"2a00:1450:4001::1", allowed}, {"2001:4860:4860::8888", allowed}, {"2003::1", allowed},
@@ -38,8 +39,7 @@ func TestAddresses(t *testing.T) {
 		{"100.100.100.200", metadata}, {"168.63.129.16", metadata}, {"fd00:ec2::254", metadata}, {"fd20:ce::254", metadata}, {"::ffff:168.63.129.16", metadata},
 		{"0.0.0.0", shut("unspecified")}, {"0.1.2.3", shut("unspecified")}, {"::", shut("unspecified")},
 		{"224.0.0.1", shut("multicast")}, {"239.255.255.255", shut("multicast")}, {"ff02::1", shut("multicast")}, {"255.255.255.255", shut("broadcast")},
-	}
-	for _, c := range tests {
+	} {
 		got := allowed
 		if err := (addresses{}).check(netip.MustParseAddr(c.ip)); err != nil {
 			got = err.Error()
@@ -57,7 +57,7 @@ func TestAllowedRanges(t *testing.T) {
 	for _, text := range []string{"10.1.0.0/16", "100.64.0.0/10", "fd00::/8", "64:ff9b::/96", "::1/128", "0.0.0.0/0"} {
 		ranges = append(ranges, netip.MustParsePrefix(text))
 	}
-	tests := []struct {
+	for _, c := range []struct {
 		ip      string
 		allowed []netip.Prefix
 		want    bool
@@ -68,8 +68,7 @@ func TestAllowedRanges(t *testing.T) {
 		{"fd12::1", ranges, true}, {"fd00:ec2::254", ranges, false},
 		{"::1", ranges, true}, {"169.254.169.254", ranges, false}, {"0.0.0.0", ranges, false}, {"::ffff:169.254.169.254", ranges, false},
 		{"8.8.8.8", ranges[:1], true},
-	}
-	for _, c := range tests {
+	} {
 		allowed, err := newAddresses(c.allowed)
 		check.Must(t, err)
 		if got := allowed.check(netip.MustParseAddr(c.ip)) == nil; got != c.want {
@@ -79,13 +78,67 @@ func TestAllowedRanges(t *testing.T) {
 }
 
 func TestControlReadsWhatTheDialerGives(t *testing.T) {
-	tests := map[string]bool{
+	for address, want := range map[string]bool{
 		"8.8.8.8:443": true, "[2606:4700::1]:443": true, "127.0.0.1:443": false, "[fe80::1%eth0]:443": false, "[::ffff:127.0.0.1]:443": false,
 		"example.org:443": false, "": false, "8.8.8.8": false,
-	}
-	for address, want := range tests {
+	} {
 		if got := (addresses{}).control("tcp", address, nil) == nil; got != want {
 			t.Errorf("%q: %v", address, got)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	hosts, err := newHosts([]string{"example.org", "Example.NET:8443", "*.example.com", "*.ports.example.com:8443", "192.0.2.1", "[2001:db8::1]:8443"})
+	check.Must(t, err)
+	for text, want := range map[string]string{
+		"https://example.org/a?b":               "https://example.org/a?b",
+		"https://EXAMPLE.org:443/a#b":           "https://example.org/a",
+		"https://example.org:8443/a":            "",
+		"https://example.org.evil.test/a":       "",
+		"https://example.net:8443/a":            "https://example.net:8443/a",
+		"https://example.com/a":                 "", // * stands for exactly one label
+		"https://a.example.com/a%2Fb":           "https://a.example.com/a%2Fb",
+		"https://a.b.example.com/a":             "", // and not for two
+		"https://a.example.com:8443/a":          "",
+		"https://a.ports.example.com:8443/a":    "https://a.ports.example.com:8443/a",
+		"https://192.0.2.1/a":                   "https://192.0.2.1/a",
+		"https://192.0.2.01/a":                  "",
+		"https://[2001:db8::1]:8443/a":          "https://[2001:db8::1]:8443/a",
+		"https://[2001:db8:0::1]:8443/a":        "",
+		"http://example.org/a":                  "",
+		"https://user@example.org/a":            "",
+		"https://example.org@evil.test/a":       "",
+		"//example.org/a":                       "",
+		"https://\u212Aexample.org.evil.test/a": "",
+		"https://e\u0445ample.org/a":            "", // a Cyrillic letter
+		"https://example.org:0443/a":            "",
+		"https://example.org:/a":                "",
+		"https://*.example.com/a":               "",
+	} {
+		address, err := url.Parse(text)
+		if err != nil {
+			continue // not a URL: not checked
+		}
+		got := ""
+		if checked, err := hosts.check(address); err == nil {
+			got = checked.String()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestHostsThatCannotBeMeant(t *testing.T) {
+	for _, name := range []string{
+		"", "*", "*.", "*.org", "*.*.example.org", "a.*.example.org", "exam*.org", "*example.org", ".example.org", "example.org.",
+		"https://example.org", "example.org/", "example.org/a", "example.org?", "example.org#", "user@example.org", "example.org:", "example.org:0",
+		"example.org:65536", "example.org:https", "exa mple.org", "example_a.org", "2130706433", "127.1", "0x7f.1", "127.0.0.01",
+		"::1", "[::1", "[::ffff:127.0.0.1]", "[0:0::1]", "[fe80::1%25eth0]", "*.192.0.2.1", "*.[::1]", "bücher.example", "example.org,example.net", "-a.org",
+	} {
+		if _, err := newHosts([]string{name}); err == nil {
+			t.Errorf("%q is taken", name)
 		}
 	}
 }

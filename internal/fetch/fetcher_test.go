@@ -163,7 +163,7 @@ func TestRebinding(t *testing.T) {
 
 func TestRedirects(t *testing.T) {
 	prey := newVictim(t, "127.0.0.1:0")
-	tests := []struct{ why, location, want string }{
+	for _, c := range []struct{ why, location, want string }{
 		{"to http", "http://example.com/b.yaml", "refused: http:// is refused"},
 		{"to a file", "file:///etc/" + canary, "refused: file:// is refused"},
 		{"to another scheme", "gopher://example.com/" + canary, "refused: only https:// is fetched"},
@@ -178,8 +178,7 @@ func TestRedirects(t *testing.T) {
 		{"in a chain that is too long", "/steps/3", "refused: it redirects more than 3 times"},
 		{"in a chain as long as allowed", "/steps/2", ""},
 		{"with a query and a fragment", "/steps/0?sig=" + canary + "#x", ""},
-	}
-	for _, c := range tests {
+	} {
 		t.Run(c.why, func(t *testing.T) {
 			w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
 				next := map[string]string{
@@ -208,13 +207,12 @@ func TestRedirects(t *testing.T) {
 
 // Exactly the redirecting statuses are followed.
 func TestStatuses(t *testing.T) {
-	tests := map[int]string{
+	for status, want := range map[int]string{
 		200: "", 201: "the host answers 201 Created, and not 200", 204: "204 No Content", 206: "206 Partial Content",
 		300: "300 Multiple Choices", 304: "304 Not Modified", 305: "305 Use Proxy",
 		301: "evil.test is none", 302: "evil.test is none", 303: "evil.test is none", 307: "evil.test is none", 308: "evil.test is none",
 		401: "401 Unauthorized", 404: "404 Not Found", 429: "429 Too Many Requests", 500: "500 Internal Server Error", 503: "503 Service Unavailable", 599: "599",
-	}
-	for status, want := range tests {
+	} {
 		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://evil.test/"+canary)
 			w.WriteHeader(status)
@@ -270,7 +268,7 @@ const fine = "HTTP/1.1 200 OK\r\n"
 func TestHostsThatMisbehave(t *testing.T) {
 	kilobyte := strings.Repeat("a", 1000)
 	const slow, notHTTP = "no whole answer came within 500ms", "the host does not speak HTTP/1.1 over TLS 1.2"
-	tests := []struct {
+	for _, c := range []struct {
 		why     string
 		handler http.HandlerFunc
 		want    string
@@ -290,8 +288,7 @@ func TestHostsThatMisbehave(t *testing.T) {
 		{"nothing at all", write("", ""), "the answer was cut off"},
 		{"a compressed body", write(fine+"Content-Encoding: gzip\r\n\r\n"+bomb(t), ""), "refused: the host sends it compressed"},
 		{"a compressed one by another name", write(fine+"Content-Encoding: "+canary+"\r\n\r\n", ""), "refused: the host sends it compressed"},
-	}
-	for _, c := range tests {
+	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.handler)
@@ -335,7 +332,7 @@ func TestDigests(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	tests := []struct {
+	for _, c := range []struct {
 		why    string
 		change func(*world)
 		want   string
@@ -362,8 +359,7 @@ func TestTLS(t *testing.T) {
 				return nil, errors.New(canary)
 			}}
 		}, "the name servers do not answer"},
-	}
-	for _, c := range tests {
+	} {
 		t.Run(c.why, func(t *testing.T) {
 			w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, canary) })
 			w.host.TLS.MinVersion = tls.VersionTLS10
@@ -404,7 +400,7 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	tests := []struct {
+	for _, c := range []struct {
 		options Options
 		want    string
 	}{
@@ -414,8 +410,7 @@ func TestNewRefuses(t *testing.T) {
 		{Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "is no range of addresses"},
 		{Options{Timeout: -1}, "must not be negative"},
 		{Options{MaxBytes: -1}, "must not be negative"},
-	}
-	for _, c := range tests {
+	} {
 		_, err := New(c.options)
 		checkError(t, err, c.want)
 	}

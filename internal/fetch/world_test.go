@@ -83,7 +83,6 @@ func (n *nameServer) answer(question []byte) []byte {
 // lengthOf has the number of bytes of an address of type A (1), and AAAA (28).
 var lengthOf = map[uint16]byte{1: 4, 28: 16}
 
-// addressesOf returns the addresses of a name of this type.
 func (n *nameServer) addressesOf(name string, kind uint16) [][]byte {
 	n.Lock()
 	defer n.Unlock()
@@ -195,10 +194,8 @@ func (w *world) fetcher(t *testing.T) *Fetcher {
 	return fetcher
 }
 
-// url returns the URL of a path of the host.
 func (w *world) url(path string) string { return "https://example.com:" + w.port + path }
 
-// fetch fetches a user's source.
 func (w *world) fetch(t *testing.T, text string) ([]byte, error) {
 	t.Helper()
 	source, isURL, err := application.ParseSource(application.ToscaKey, text)

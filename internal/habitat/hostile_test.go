@@ -23,7 +23,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// condition returns a condition of a Habitat.
 func (w *world) condition(name, of string) metav1.Condition {
 	w.t.Helper()
 	if c := meta.FindStatusCondition(w.statusOf(of).Conditions, name); c != nil {
@@ -32,7 +31,6 @@ func (w *world) condition(name, of string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// checkAccepted compares the reason of the condition Accepted.
 func (w *world) checkAccepted(of, reason string) {
 	w.t.Helper()
 	if c := w.condition(acceptedCondition, of); c.Reason != reason {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
@@ -41,7 +42,6 @@ func (w *world) revise(name, revision string) {
 	})
 }
 
-// member creates a Pod of the StatefulSet.
 func (w *world) member(name, of, address, revision string) {
 	w.t.Helper()
 	set, ok := live(w, &appsv1.StatefulSet{}, of)
@@ -165,42 +165,43 @@ func TestLooksAgainAtWhatIsNotSettled(t *testing.T) {
 	}
 }
 
-// A StatefulSet that does not belong to the Application is foreign, and so are its Pods.
+// A StatefulSet that does not belong to the Application is foreign, and so are its Pods. Without a Habitat, or its
+// Application, no Pod is deleted either.
 func TestLeavesPodsOfOthers(t *testing.T) {
-	for what, change := range map[string]func(set *appsv1.StatefulSet){
-		"without marks":              func(set *appsv1.StatefulSet) { set.Annotations = nil },
-		"of a former Application":    func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerUIDAnnotation] = "former" },
-		"of another Application":     func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerAnnotation] = "shop/other" },
-		"with an edit by hand":       func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "mine" },
-		"not seen by its controller": func(set *appsv1.StatefulSet) { set.Generation++ },
-		"without an update revision": func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "" },
-		"with another updateStrategy": func(set *appsv1.StatefulSet) {
+	set := func(change func(set *appsv1.StatefulSet)) func(*world) {
+		return func(w *world) { edit(w, &appsv1.StatefulSet{}, "crew", change) }
+	}
+	pod := func(change func(p *corev1.Pod)) func(*world) {
+		return func(w *world) { edit(w, &corev1.Pod{}, "crew-0", change) }
+	}
+	for what, change := range map[string]func(*world){
+		"without marks":              set(func(set *appsv1.StatefulSet) { set.Annotations = nil }),
+		"of a former Application":    set(func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerUIDAnnotation] = "former" }),
+		"of another Application":     set(func(set *appsv1.StatefulSet) { set.Annotations[application.OwnerAnnotation] = "shop/other" }),
+		"with an edit by hand":       set(func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "mine" }),
+		"not seen by its controller": set(func(set *appsv1.StatefulSet) { set.Generation++ }),
+		"without an update revision": set(func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "" }),
+		"with another updateStrategy": set(func(set *appsv1.StatefulSet) {
 			set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		}),
+		"Pod of another controller": pod(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }),
+		"Pod of no controller":      pod(func(p *corev1.Pod) { p.OwnerReferences = nil }),
+		"Pod of another Habitat":    pod(func(p *corev1.Pod) { p.Labels[habitat.NameLabel] = "other" }),
+		"Pod that is going": func(w *world) {
+			pod(func(p *corev1.Pod) { p.Finalizers = []string{"example.org/stays"} })(w)
+			w.gone(&corev1.Pod{}, "crew-0")
+		},
+		"Pod of the wanted revision": pod(func(p *corev1.Pod) { p.Labels[appsv1.ControllerRevisionHashLabelKey] = "old" }),
+		"without the Application":    func(w *world) { w.gone(&corev1.ConfigMap{}, "habitat-crew") },
+		"without both": func(w *world) {
+			w.gone(&corev1.ConfigMap{}, "habitat-crew")
+			w.gone(newHabitat(), "crew")
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := carried(t, "crew", crew)
 			w.member("crew-0", "crew", "10.0.0.1", "older")
-			edit(w, &appsv1.StatefulSet{}, "crew", change)
-			w.see()
-			w.must(w.replacePods("crew"))
-			w.wrote()
-		})
-	}
-	for what, change := range map[string]func(p *corev1.Pod){
-		"of another controller":  func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" },
-		"of no controller":       func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"of another Habitat":     func(p *corev1.Pod) { p.Labels[habitat.NameLabel] = "other" },
-		"that is going":          func(p *corev1.Pod) { p.Finalizers = []string{"example.org/stays"} },
-		"of the wanted revision": func(p *corev1.Pod) { p.Labels[appsv1.ControllerRevisionHashLabelKey] = "old" },
-	} {
-		t.Run("Pod "+what, func(t *testing.T) {
-			w := carried(t, "crew", crew)
-			w.member("crew-0", "crew", "10.0.0.1", "older")
-			edit(w, &corev1.Pod{}, "crew-0", change)
-			if what == "that is going" {
-				w.gone(&corev1.Pod{}, "crew-0")
-			}
+			change(w)
 			w.see()
 			w.must(w.replacePods("crew"))
 			w.wrote()
@@ -302,19 +303,6 @@ func TestWaitsForPeersThatAreGoing(t *testing.T) {
 	}
 }
 
-// Without a Habitat, or its Application, no Pod is deleted.
-func TestDeletesNoPodsWithoutTheApplication(t *testing.T) {
-	w := carried(t, "crew", crew)
-	w.member("crew-0", "crew", "10.0.0.1", "older")
-	w.gone(&corev1.ConfigMap{}, "habitat-crew")
-	w.see()
-	w.must(w.replacePods("crew"))
-	w.gone(newHabitat(), "crew")
-	w.see()
-	w.must(w.replacePods("crew"))
-	w.wrote()
-}
-
 // A file that has changed since it was read is not written.
 func TestPeerFileThatHasChangedSince(t *testing.T) {
 	w := carried(t, "greeter", greeter)
@@ -372,4 +360,38 @@ func wantOwners(t *testing.T, w *world, names ...string) {
 			t.Errorf("owner %v, want %s", owner, names[i])
 		}
 	}
+}
+
+// A process keeps the peer that it has chosen, or found at its start. If a user writes the
+// address of another Pod into the file, it is reset. A deleted file is created with the same
+// address.
+func TestAChoiceIsKept(t *testing.T) {
+	const one, other = "10.0.0.1", "10.0.0.2"
+	w := carried(t, "greeter", greeter)
+	w.have(pod("greeter-0", "greeter", one))
+	w.have(pod("greeter-1", "greeter", other))
+	write := func(address string) {
+		edit(w, &corev1.ConfigMap{}, peerFile, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{peerFile: address} })
+		w.see()
+	}
+	write(other) // of a former process
+	p := &peers{shared: w.shared}
+	has := func(want string) {
+		t.Helper()
+		w.must(p.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: shop}}))
+		if got := must(t, &corev1.ConfigMap{}, w, peerFile).Data[peerFile]; got != want {
+			t.Errorf("the peer file has %q, want %q", got, want)
+		}
+		w.see()
+	}
+	has(other)
+	write(one)
+	has(other)
+	write("")
+	has(other)
+	w.gone(&corev1.Pod{}, "greeter-1")
+	w.see()
+	has(one)
+	write(other)
+	has(one)
 }

@@ -172,7 +172,6 @@ func (w *world) kindOf(object client.Object) string {
 	return gvks[0].Kind
 }
 
-// listener records the Events of the process.
 type listener struct{ w *world }
 
 func (l listener) Eventf(_, _ runtime.Object, eventType, reason, _, note string, arguments ...any) {
@@ -322,7 +321,6 @@ func (w *world) replacePods(name string) (reconcile.Result, error) {
 	return (&replacements{w.shared}).Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: name}})
 }
 
-// must fails the test on an error.
 func (w *world) must(_ reconcile.Result, err error) {
 	w.t.Helper()
 	kit.Must(w.t, err)
@@ -381,7 +379,6 @@ func (w *world) apply(cm *corev1.ConfigMap, wanted map[string]any) {
 	}
 }
 
-// pod creates a running Pod of a Habitat.
 func pod(name, of, address string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{habitat.Label: "true", habitat.NameLabel: of}},
@@ -393,7 +390,6 @@ func pod(name, of, address string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// greeter is a typical Habitat.
 const greeter = `
 customVersion: v1beta2
 spec: {v1beta2: {image: greeter:1, count: 2, service: {name: greeter, topology: standalone}}}`

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
@@ -38,7 +39,7 @@ func FuzzHandler(f *testing.F) {
 		f.Add(seed.method, seed.path, seed.contentType, seed.body)
 	}
 	log := &lines{}
-	clock := &clock{now: time.Now()}
+	clock := clocktesting.NewFakeClock(time.Now())
 	asked := &actions{}
 	server, err := NewServer(ServerOptions{
 		Applications: &applications{known: map[types.NamespacedName]*application.Application{web: {
@@ -63,7 +64,7 @@ func FuzzHandler(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, contentType, body string) {
 		asked.done()
 		log.text.Reset()
-		clock.pass(time.Second)
+		clock.Step(time.Second)
 		sent := &http.Request{
 			Method: method, URL: &url.URL{Path: path}, Header: http.Header{"Content-Type": {contentType}}, RemoteAddr: "10.0.0.1:80", TLS: state,
 			Body: httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/", strings.NewReader(body)).Body, ContentLength: -1,

@@ -51,8 +51,7 @@ func TestTokens(t *testing.T) {
 	for _, test := range tests {
 		for _, hook := range []application.Hook{application.Complete, application.Shutdown} {
 			former := map[string][]byte{application.TokenKey(hook): []byte(test.former), application.URLKey(hook): []byte("https://elsewhere"), "more": nil}
-			data, err := w.issuer.Data(web, "u1", hook, false, former)
-			kit.Must(t, err)
+			data := w.data(web, "u1", hook, false, former)
 			got := string(data["krake_"+string(hook)+"_token"])
 			want := map[string][]byte{
 				"krake_" + string(hook) + "_token": []byte(got),
@@ -75,14 +74,8 @@ func TestTokens(t *testing.T) {
 func TestCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
-	data := func(app types.NamespacedName, uid types.UID, hook application.Hook, former map[string][]byte) map[string][]byte {
-		t.Helper()
-		made, err := w.issuer.Data(app, uid, hook, true, former)
-		kit.Must(t, err)
-		return made
-	}
-	ours := data(web, "u1", application.Complete, nil)
-	other := data(web, "u1", application.Complete, nil)
+	ours := w.data(web, "u1", application.Complete, true, nil)
+	other := w.data(web, "u1", application.Complete, true, nil)
 	tests := []struct {
 		why    string
 		former map[string][]byte
@@ -95,15 +88,15 @@ func TestCertificates(t *testing.T) {
 		{"no certificate", with(ours, "cert.pem", nil), false},
 		{"the key of another", with(ours, "key.pem", other["key.pem"]), false},
 		{"a certificate and more", with(ours, "cert.pem", append(bytes.Clone(ours["cert.pem"]), ours["ca-bundle.pem"]...)), false},
-		{"that of another hook", data(web, "u1", application.Shutdown, nil), false},
-		{"that of another UID", data(web, "u2", application.Complete, nil), false},
-		{"that of another name", data(types.NamespacedName{Namespace: "demo", Name: "web2"}, "u1", application.Complete, nil), false},
-		{"that of another namespace", data(types.NamespacedName{Namespace: "demo2", Name: "web"}, "u1", application.Complete, nil), false},
+		{"that of another hook", w.data(web, "u1", application.Shutdown, true, nil), false},
+		{"that of another UID", w.data(web, "u2", application.Complete, true, nil), false},
+		{"that of another name", w.data(types.NamespacedName{Namespace: "demo", Name: "web2"}, "u1", application.Complete, true, nil), false},
+		{"that of another namespace", w.data(types.NamespacedName{Namespace: "demo2", Name: "web"}, "u1", application.Complete, true, nil), false},
 	}
 	present, err := w.issuer.present()
 	kit.Must(t, err)
 	for _, test := range tests {
-		got := data(web, "u1", application.Complete, test.former)
+		got := w.data(web, "u1", application.Complete, true, test.former)
 		if kept := bytes.Equal(got["cert.pem"], test.former["cert.pem"]) && bytes.Equal(got["key.pem"], test.former["key.pem"]); kept != test.kept {
 			t.Errorf("%s: kept is %v", test.why, kept)
 		}
@@ -118,8 +111,7 @@ func TestCertificates(t *testing.T) {
 func TestUsesOfCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address}) // something is logged and counted
-	made, err := w.issuer.Data(web, "u1", application.Complete, true, nil)
-	kit.Must(t, err)
+	made := w.data(web, "u1", application.Complete, true, nil)
 	pair, err := parsePair(made["cert.pem"], made["key.pem"])
 	kit.Must(t, err)
 	leaf := pair.Leaf
@@ -168,7 +160,7 @@ func TestRenewal(t *testing.T) {
 	pod, first := pods[application.Complete], pods[application.Complete]
 	made, authorities, replaced := 0, 1, w.keeper.stored
 	for passed := time.Duration(0); passed < 12*year; passed += 10 * day {
-		w.clock.pass(10 * day)
+		w.clock.Step(10 * day)
 		kit.Must(t, w.issuer.Look(t.Context()))
 		renewed := w.pod(app, application.Complete, pod)
 		check.Equal(t, "token", pod.token, renewed.token)
@@ -197,7 +189,9 @@ func TestForeignAuthority(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	kit.Must(t, err)
 	for why, key := range map[string]crypto.Signer{"RSA": rsaKey, "ECDSA": newKey(t)} {
-		foreign, err := parseAuthorityOf(t, key, w.clock.Now(), pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}}, authorityValidity)
+		subject := pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}}
+		bundle, bundleKey := authorityPEM(t, key, w.clock.Now(), subject, authorityValidity)
+		foreign, err := parseAuthority(bundle, bundleKey, w.clock.Now())
 		kit.Must(t, err)
 		certificate, private, err := foreign.client(id, nil, w.clock.Now())
 		kit.Must(t, err)
@@ -206,9 +200,8 @@ func TestForeignAuthority(t *testing.T) {
 			t.Errorf("%s: %d %s", why, got.code, got.body)
 		}
 		// The Secret with such a pair gets another one.
-		data, err := w.issuer.Data(app.NamespacedName, app.UID, application.Complete, true, files)
-		if err != nil || bytes.Equal(data["cert.pem"], certificate) {
-			t.Errorf("%s: the pair is kept: %v", why, err)
+		if bytes.Equal(w.data(app.NamespacedName, app.UID, application.Complete, true, files)["cert.pem"], certificate) {
+			t.Errorf("%s: the pair is kept", why)
 		}
 		// No client accepts that CA for the server.
 		if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(pod.files, "ca-bundle.pem", foreign.bundle)}); err == nil {
@@ -227,13 +220,7 @@ func TestForeignAuthority(t *testing.T) {
 	check.Empty(t, "done", w.actions.done())
 }
 
-// parseAuthorityOf returns a CA with this key.
-func parseAuthorityOf(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (*authority, error) {
-	t.Helper()
-	certificate, private := authorityPEM(t, key, now, subject, validity)
-	return parseAuthority(certificate, private, now)
-}
-
+// authorityPEM returns a CA with this key.
 func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (certificate, private []byte) {
 	t.Helper()
 	template := &x509.Certificate{
@@ -242,9 +229,8 @@ func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.N
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	kit.Must(t, err)
-	if certificate, private, err = encodePair(der, key); err != nil {
-		t.Fatal(err)
-	}
+	certificate, private, err = encodePair(der, key)
+	kit.Must(t, err)
 	return certificate, private
 }
 
@@ -297,7 +283,8 @@ func TestRubbish(t *testing.T) {
 		keeper.put(test.certificate, test.key)
 		issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
 		text := fmt.Sprint(issuer.Look(t.Context()))
-		if !strings.Contains(text, test.want) || !strings.Contains(text, "remove tls.crt and tls.key") || leaks(text) {
+		if !strings.Contains(text, test.want) || !strings.Contains(text, "remove tls.crt and tls.key") ||
+			strings.Contains(text, marker) || strings.Contains(text, "PRIVATE") {
 			t.Errorf("%s: %s", test.why, text)
 		}
 		if keeper.stored > 0 || issuer.Ready(nil) == nil {
@@ -308,10 +295,6 @@ func TestRubbish(t *testing.T) {
 			t.Errorf("%s: who had one before has none: %v", test.why, err)
 		}
 	}
-}
-
-func leaks(text string) bool {
-	return strings.Contains(text, marker) || strings.Contains(text, "PRIVATE")
 }
 
 func newKey(t *testing.T) crypto.Signer {
@@ -334,7 +317,7 @@ func TestTheirAuthority(t *testing.T) {
 	w.checkCode("the request", pod.request(), http.StatusOK)
 	former := pods[application.Complete]
 	check.Equal(t, "what the former CA has signed is kept", false, bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]))
-	w.clock.pass(19*day + 23*time.Hour)
+	w.clock.Step(19*day + 23*time.Hour)
 	if err := w.issuer.Look(t.Context()); err != nil || w.keeper.stored != stored {
 		t.Errorf("%d stored: %v", w.keeper.stored, err)
 	}

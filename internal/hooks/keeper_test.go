@@ -20,11 +20,12 @@ import (
 // Secret is an error that names the remedy. A Secret that a user has emptied is filled again, and
 // the user's own data in it stay.
 func TestSecretKeeper(t *testing.T) {
-	const home = "krake-agents"
-	plane, err := kit.StartPlane(context.Background(), cluster.Options{}) // the plane has to outlive the test's own context
+	shared, err := cluster.Shared(context.WithoutCancel(t.Context()))
 	kit.Must(t, err)
-	t.Cleanup(func() { check.Must(t, plane.Stop()) })
-	plane.CreateNamespace(t, home)
+	t.Cleanup(func() { check.Must(t, shared.Stop()) })
+	plane, err := kit.NewPlane(shared)
+	kit.Must(t, err)
+	home := plane.NewNamespace(t, "hooks")
 	newIssuer := func() *Issuer {
 		return NewIssuer(NewSecretKeeper(plane.CoreV1(), home), Endpoint{}, time.Now, logr.Discard())
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -35,7 +37,7 @@ func TestSenders(t *testing.T) {
 
 // Each sender has a budget, all senders share another one, and the memory for them is bounded.
 func TestLimits(t *testing.T) {
-	clock := &clock{now: time.Now()}
+	clock := clocktesting.NewFakeClock(time.Now())
 	l := newLimits(clock.Now)
 	sender := func(i int) netip.Prefix {
 		return senderOf(fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&0xff, i&0xff))
@@ -50,9 +52,9 @@ func TestLimits(t *testing.T) {
 	}
 	check.Equal(t, "one sender", sourceBurst, allowed(sender(1), 1000))
 	check.Equal(t, "another one", 10, allowed(sender(2), 10))
-	clock.pass(time.Second)
+	clock.Step(time.Second)
 	check.Equal(t, "the first a second later", sourceRate, allowed(sender(1), 1000))
-	clock.pass(time.Hour)
+	clock.Step(time.Hour)
 	all := 0
 	for i := range 1000 {
 		all += allowed(sender(i), 1)
@@ -64,7 +66,7 @@ func TestLimits(t *testing.T) {
 	if got := len(l.sources); got > maxSources {
 		t.Errorf("%d are remembered", got)
 	}
-	clock.pass(time.Hour)
+	clock.Step(time.Hour)
 	check.Equal(t, "a new one is allowed", true, l.allow(sender(1<<20)))
 	if got := len(l.sources); got > 2 {
 		t.Errorf("%d are remembered that have said nothing for long", got)
@@ -84,7 +86,7 @@ func TestTooManyRequests(t *testing.T) {
 		t.Errorf("got %d, %v", got.code, got.header)
 	}
 	w.checkCode("somebody else", request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.3"}, http.StatusOK)
-	w.clock.pass(time.Second)
+	w.clock.Step(time.Second)
 	w.checkCode("a second later", request{url: pod.url, body: pod.body(), files: pod.files, from: "127.0.0.2"}, http.StatusOK)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,7 +58,7 @@ func TestRefusals(t *testing.T) {
 		return func(r *request) { r.url = "https://" + w.address + path }
 	}
 	body := func(body string) func(*request) { return func(r *request) { r.body = body } }
-	tests := []struct {
+	for _, test := range []struct {
 		why    string
 		change func(*request)
 		want   int
@@ -119,10 +120,9 @@ func TestRefusals(t *testing.T) {
 		{"retry with the certificate of complete", func(r *request) {
 			*r = request{url: strings.Replace(shutdown.url, "shutdown", "retry", 1), body: shutdown.body(), files: complete.files}
 		}, 401, nil},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.why, func(t *testing.T) {
-			w.clock.pass(1e9) // avoids the limit of requests
+			w.clock.Step(1e9) // avoids the limit of requests
 			changed := right
 			test.change(&changed)
 			got, err := w.send(changed)
@@ -231,7 +231,7 @@ func TestEveryState(t *testing.T) {
 			} {
 				app.Status.State, app.Hooks.Tokens, app.Spec.Hooks = state, known, enabled
 				test.set()
-				w.clock.pass(1e9)
+				w.clock.Step(1e9)
 				sent := request{url: pods[hook].url, body: `{"token": "` + test.token + `"}`, files: pods[hook].files}
 				w.checkCode(fmt.Sprintf("%s, %s, %s", state, hook, test.why), sent, test.want)
 			}
@@ -243,11 +243,8 @@ func TestEveryState(t *testing.T) {
 func TestFormerApplication(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
-	again := *app
-	again.UID = "another"
-	w.apps.put(&again)
-	pod := pods[application.Complete]
-	w.checkCode("the request", pod.request(), http.StatusUnauthorized)
+	app.UID = "another"
+	w.checkCode("the request", pods[application.Complete].request(), http.StatusUnauthorized)
 }
 
 // A temporary failure asks the client to try later, and only the log has the reason. A replica that does not act for the
@@ -336,7 +333,7 @@ func TestLogAndMetric(t *testing.T) {
 func TestStop(t *testing.T) {
 	w, pod := newWorldWithPod(t)
 	w.actions.wait = make(chan struct{})
-	inner, err := listenAnywhere(t)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

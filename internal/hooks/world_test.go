@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -31,7 +32,7 @@ const marker = "MARKER-of-a-token-that-nobody-may-see"
 type world struct {
 	*testing.T
 
-	clock    *clock
+	clock    *clocktesting.FakeClock
 	keeper   *memory
 	issuer   *Issuer
 	server   *Server
@@ -48,10 +49,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	inner, err := listenAnywhere(t)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
 	w := &world{
-		T: t, clock: &clock{now: time.Now()}, keeper: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
+		T: t, clock: clocktesting.NewFakeClock(time.Now()), keeper: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
 		apps: &applications{known: map[types.NamespacedName]*application.Application{}}, actions: &actions{},
 		address: inner.Addr().String(), secrets: []string{marker, "PRIVATE KEY"},
 	}
@@ -82,7 +83,6 @@ func (w *world) newIssuer() *Issuer {
 	return issuer
 }
 
-// search looks for secret values.
 func (w *world) search() {
 	metrics, err := w.registry.Gather()
 	check.Must(w, err)
@@ -127,10 +127,8 @@ func (w *world) run(name string) (*application.Application, map[application.Hook
 // pod returns a Pod's data after a renewal of the former.
 func (w *world) pod(app *application.Application, hook application.Hook, former pod) pod {
 	w.Helper()
-	secret, err := w.issuer.Data(app.NamespacedName, app.UID, hook, false, map[string][]byte{application.TokenKey(hook): []byte(former.token)})
-	kit.Must(w, err)
-	files, err := w.issuer.Data(app.NamespacedName, app.UID, hook, true, former.files)
-	kit.Must(w, err)
+	secret := w.data(app.NamespacedName, app.UID, hook, false, map[string][]byte{application.TokenKey(hook): []byte(former.token)})
+	files := w.data(app.NamespacedName, app.UID, hook, true, former.files)
 	made := pod{token: string(secret[application.TokenKey(hook)]), url: string(secret[application.URLKey(hook)]), files: files}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,8 +136,15 @@ func (w *world) pod(app *application.Application, hook application.Hook, former 
 	return made
 }
 
-// newWorldWithPod returns a world with an Application, and its Pods' data of the hook
-// complete.
+// data returns what replaces the former data of a Secret: that of the token, or that of the certificates.
+func (w *world) data(app types.NamespacedName, uid types.UID, hook application.Hook, certificates bool, former map[string][]byte) map[string][]byte {
+	w.Helper()
+	data, err := w.issuer.Data(app, uid, hook, certificates, former)
+	kit.Must(w, err)
+	return data
+}
+
+// newWorldWithPod returns a world with an Application, and its Pods' data of the hook complete.
 func newWorldWithPod(t *testing.T) (*world, pod) {
 	t.Helper()
 	w := newWorld(t)
@@ -147,7 +152,6 @@ func newWorldWithPod(t *testing.T) (*world, pod) {
 	return w, pods[application.Complete]
 }
 
-// body is the body of a Pod's request.
 func (p pod) body() string { return `{"token": "` + p.token + `"}` }
 
 // request is one request. The zero values stand for a PUT of JSON.
@@ -163,14 +167,12 @@ type request struct {
 // request returns the request of a Pod that uses all of its data.
 func (p pod) request() request { return request{url: p.url, body: p.body(), files: p.files} }
 
-// answered is an answer.
 type answered struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-// send sends a request and returns the answer.
 func (w *world) send(r request) (answered, error) {
 	w.Helper()
 	if r.method == "" {
@@ -201,7 +203,6 @@ func (w *world) send(r request) (answered, error) {
 	return answered{response.StatusCode, response.Header, string(text)}, err
 }
 
-// code returns the status code of the answer.
 func (w *world) code(r request) int {
 	w.Helper()
 	got, err := w.send(r)
@@ -235,24 +236,6 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DialContext: dialer.DialContext, DisableKeepAlives: true}}
-}
-
-// clock is a clock that tests advance.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) pass(time time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time)
 }
 
 // memory is a Keeper whose data are lost only with its process.
@@ -296,7 +279,6 @@ func (m *memory) put(certificate, key []byte) {
 	m.version++
 }
 
-// applications are the Applications of the hub.
 type applications struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*application.Application
@@ -311,7 +293,6 @@ func (a *applications) Get(_ context.Context, name types.NamespacedName) (*appli
 	return a.known[name], a.fails
 }
 
-// reads returns how often an Application was asked for.
 func (a *applications) reads() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -374,7 +355,6 @@ func (a *actions) done() []string {
 	return asked
 }
 
-// lines collects the lines of the log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -390,9 +370,4 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
-}
-
-func listenAnywhere(t *testing.T) (net.Listener, error) {
-	t.Helper()
-	return (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 }

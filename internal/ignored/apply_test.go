@@ -53,13 +53,11 @@ func schemaOf(t testing.TB, target Target) schema.Schema {
 	return schemas[0].Align(target.Kind)
 }
 
-// observedIn returns what the observer schema of an object observes.
 func observedIn(t testing.TB, target Target) []schema.Path {
 	t.Helper()
 	return pathsOf(target, schemaOf(t, target))
 }
 
-// desiredIn returns what the manifest of an object says.
 func desiredIn(t testing.TB, target Target) []schema.Path {
 	t.Helper()
 	whole, err := schema.Default(target.Manifest)
@@ -78,7 +76,6 @@ func checkFree(t testing.TB, target Target, values []schema.Path) {
 	check.Empty(t, "drift by changes of what is ignored", schemaOf(t, target).Compare(target.Manifest, live))
 }
 
-// without returns the paths of a list that another one does not have.
 func without(all, others []schema.Path) []schema.Path {
 	return slices.DeleteFunc(slices.Clone(all), func(path schema.Path) bool {
 		return slices.ContainsFunc(others, func(other schema.Path) bool { return slices.Equal(path, other) })

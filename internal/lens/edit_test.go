@@ -61,7 +61,6 @@ func linesOf(t *testing.T, observerSchema, live string) (plan.Expected, []Line) 
 	return expected, lines
 }
 
-// name is that of what a line toggles.
 func (l Line) name() string {
 	if l.Toggle.Length > 0 {
 		return "length of " + l.Toggle.Place.String()

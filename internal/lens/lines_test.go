@@ -21,7 +21,6 @@ func shownOf(t *testing.T, resource, observerSchema, live string, private bool) 
 	return lines, text
 }
 
-// lineAt returns the line of a field.
 func lineAt(t *testing.T, lines []Line, path string) Line {
 	t.Helper()
 	for _, line := range lines {
@@ -169,11 +168,10 @@ func TestLinesOfOddObjects(t *testing.T) {
 			objects = append(objects, fmt.Sprintf(format, value))
 		}
 	}
-	schemas := []string{
+	for _, observerSchema := range []string{
 		"", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: null}", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: null}, spec: {template: {spec: {containers: [{ports: null, args: null}, {}, {observer_schema_list_min_length: 0, observer_schema_list_max_length: 3}]}}}}`,
-	}
-	for _, observerSchema := range schemas {
+	} {
 		app, expected := admitted(t, web, observerSchema)
 		for _, text := range objects {
 			for _, private := range []bool{false, true} {

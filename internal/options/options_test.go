@@ -23,7 +23,7 @@ func parse(t *testing.T, arguments ...string) (Connection, Logging) {
 }
 
 func TestLoggingValidate(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name      string
 		arguments []string
 		want      string
@@ -35,8 +35,7 @@ func TestLoggingValidate(t *testing.T) {
 		{"no such level", []string{"--log-level=loud"}, `--log-level: slog: level string "loud": unknown name`},
 		{"no level at all", []string{"--log-level="}, `--log-level: slog: level string "": unknown name`},
 		{"no such format", []string{"--log-format=xml"}, `--log-format: "xml" is neither json nor text`},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, logging := parse(t, c.arguments...)
 			got := check.Message(logging.Validate())
@@ -47,15 +46,14 @@ func TestLoggingValidate(t *testing.T) {
 
 // The level determines which messages are written, the format how.
 func TestLogger(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		arguments []string
 		want      string
 	}{
 		{[]string{"--log-level=info"}, `"msg":"told","a":1`},
 		{[]string{"--log-format=text"}, "msg=told a=1"},
 		{[]string{"--log-level=error"}, ""},
-	}
-	for _, c := range cases {
+	} {
 		_, logging := parse(t, c.arguments...)
 		var out strings.Builder
 		logger, err := logging.logger(&out)

@@ -37,7 +37,6 @@ func heldBy(holder string) func(*coordinationv1.Lease) {
 	}
 }
 
-// edited combines several edits.
 func edited(edits ...func(*coordinationv1.Lease)) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		for _, edit := range edits {

@@ -19,7 +19,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// takenBy is the Lease after another agent has taken it.
 func takenBy(holder string) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) {
 		heldBy(holder)(l)
@@ -201,14 +200,13 @@ func TestUnreachableIsNoReset(t *testing.T) {
 // A server that has an older version of a Lease than before was restored. What the process knows of other
 // objects may never have happened: it ends, and the next one acts.
 func TestARestoredServer(t *testing.T) {
-	cases := map[string]func(w *world) (of *server, raised int){
+	for name, restored := range map[string]func(w *world) (of *server, raised int){
 		"the target": func(w *world) (*server, int) { return w.target, 0 },
 		"the hub":    func(w *world) (*server, int) { return w.hub, 0 },
 		// Other clients have written since, or the restore has raised the versions of what is written next.
 		"the target, with raised versions": func(w *world) (*server, int) { return w.target, 1_000_000 },
 		"the hub, with raised versions":    func(w *world) (*server, int) { return w.hub, 1_000_000 },
-	}
-	for name, restored := range cases {
+	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld()
 			a := w.start(t, ours)

@@ -185,7 +185,6 @@ func (s *server) writes() int {
 	return s.written
 }
 
-// requests returns the times of all requests.
 func (s *server) requests() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +208,6 @@ func (s *server) edit(t *testing.T, name string, how func(*coordinationv1.Lease)
 	check.Must(t, err)
 }
 
-// snapshot is the data of a server at a time.
 type snapshot struct {
 	next  int
 	byKey map[types.NamespacedName]*coordinationv1.Lease
@@ -285,7 +283,6 @@ func (s *server) cut(identity string) {
 
 func (s *server) clear() { s.setWeather(nil) }
 
-// world is a hub and a target.
 type world struct {
 	hub, target *server
 }
@@ -297,7 +294,6 @@ func (w *world) cut(identity string) {
 	w.target.cut(identity)
 }
 
-// agent is a process with a Tenure.
 type agent struct {
 	*Tenure
 
@@ -309,7 +305,6 @@ type agent struct {
 	changes []string
 }
 
-// start starts an agent of the cluster on the target.
 func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *agent {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -363,7 +358,6 @@ func (a *agent) end() error {
 	return <-a.ended
 }
 
-// awaitLoss fails unless Run ends with ErrLost.
 func (a *agent) awaitLoss(t *testing.T) {
 	t.Helper()
 	select {

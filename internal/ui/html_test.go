@@ -71,7 +71,6 @@ func hostile(text func(field string) string) (*Server, Ref) {
 	return s, filled[Ref](text)
 }
 
-// same returns a text for each field.
 func same(text string) func(string) string { return func(string) string { return text } }
 
 // read returns a page as text, and as a browser parses it.
@@ -94,7 +93,6 @@ func attributeOf(n *html.Node, name string) string {
 	return ""
 }
 
-// failing returns a page whose Source refuses with this text.
 func failing(text string) (*Server, Ref) {
 	s, ref := hostile(same(text))
 	s.source.(*fake).err = problem(text)

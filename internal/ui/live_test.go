@@ -153,7 +153,6 @@ func listen(t *testing.T, path, last string, changes ...Change) (*Server, <-chan
 	return s, events
 }
 
-// next returns an event, and fails if there is none.
 func next(t *testing.T, events <-chan event) event {
 	t.Helper()
 	select {

@@ -11,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -53,10 +51,9 @@ func ask(t *testing.T, h *handler, user authenticationv1.UserInfo, object string
 
 func requestOf(t *testing.T, user authenticationv1.UserInfo, object string) admission.Request {
 	t.Helper()
-	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Namespace: "demo", Name: "app", Operation: admissionv1.Create, UserInfo: user,
-		Object: runtime.RawExtension{Raw: raw(t, object)},
-	}}
+	request := requestFor(raw(t, object), nil)
+	request.UserInfo = user
+	return admission.Request{AdmissionRequest: *request}
 }
 
 const twoKinds = `
@@ -155,7 +152,7 @@ func TestReviews(t *testing.T) {
 		return allow, nil
 	})
 	h.authority = newAuthority(h.authority.reviews, clock)
-	steps := []struct {
+	for _, step := range []struct {
 		why   string
 		do    func()
 		user  authenticationv1.UserInfo
@@ -168,8 +165,7 @@ func TestReviews(t *testing.T) {
 		{"and not for ever", func() { clock.SetTime(clock.Now().Add(2 * time.Second)) }, anna, 9 + 2},
 		{"a refusal, after which nothing is computed or foretold", func() { clock.SetTime(clock.Now().Add(time.Minute)); allow = false }, anna, 9},
 		{"is asked for again", func() {}, anna, 9},
-	}
-	for _, step := range steps {
+	} {
 		step.do()
 		before := asked.count()
 		check.Equal(t, step.why+": allowed", allow, ask(t, h, step.user, twoKinds).Allowed)
@@ -243,10 +239,9 @@ func TestAgentThatMeetsTheWebhook(t *testing.T) {
 		strings.Replace(published, `{"state":"RUNNING"}`, `{"state":"FAILED"}`, 1): true,
 		strings.Replace(published, manifestOne, manifestTwo, 1):                    false,
 	} {
-		response := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Namespace: "demo", Name: "app", Operation: admissionv1.Update, UserInfo: agent,
-			Object: runtime.RawExtension{Raw: raw(t, object)}, OldObject: runtime.RawExtension{Raw: raw(t, published)},
-		}})
+		request := requestFor(raw(t, object), raw(t, published))
+		request.UserInfo = agent
+		response := h.Handle(t.Context(), admission.Request{AdmissionRequest: *request})
 		if response.Allowed != want || len(response.Patch) > 0 {
 			t.Errorf("allowed is %v, want %v, with the patch %s", response.Allowed, want, response.Patch)
 		}

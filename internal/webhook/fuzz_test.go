@@ -72,7 +72,6 @@ func isSentByServer(object []byte) bool {
 	return err == nil && len(strict) == 0 && utf8.Valid(object)
 }
 
-// checkSecondAnswer applies the patch, and sends the result.
 func checkSecondAnswer(t *testing.T, webhook http.Handler, sent admissionv1.AdmissionReview, response *admissionv1.AdmissionResponse) {
 	t.Helper()
 	if len(response.Patch) == 0 {

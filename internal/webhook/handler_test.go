@@ -15,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/test/check"
+	"github.com/krake-observer/krake-observer/test/hostile"
 )
 
 // post sends a review to the webhook as the API server does, and returns its answer.
@@ -38,7 +38,6 @@ func post(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 	return answerTo(t, &admission.Webhook{Handler: newTestHandler(everybody)}, body)
 }
 
-// everybody grants every right.
 func everybody(*authorizationv1.SubjectAccessReview) (bool, error) { return true, nil }
 
 // newTestHandler answers for a hub with a few kinds, where may decides about rights.
@@ -67,9 +66,8 @@ func newTestHandler(may func(*authorizationv1.SubjectAccessReview) (bool, error)
 	}
 }
 
-// review sends a request about an object, with the stored one if it is an update.
-func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse {
-	t.Helper()
+// requestFor is a request about an object, with the stored one if it is an update.
+func requestFor(object, stored []byte) *admissionv1.AdmissionRequest {
 	request := &admissionv1.AdmissionRequest{
 		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create,
 		Object: runtime.RawExtension{Raw: object},
@@ -77,10 +75,14 @@ func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse 
 	if stored != nil {
 		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: stored}
 	}
-	return post(t, bodyOf(t, request))
+	return request
 }
 
-// bodyOf returns the body of the review of a request.
+func review(t *testing.T, object, stored []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return post(t, bodyOf(t, requestFor(object, stored)))
+}
+
 func bodyOf(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{
@@ -175,7 +177,7 @@ data:
 // The result for each object, with the operations: only the required ones, which match the
 // object as the API server sent it.
 func TestPatch(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name           string
 		object, stored string
 		operations     []string
@@ -232,8 +234,7 @@ future: [{a: 1}]
 			operations: []string{"replace /data/status.last_applied_manifest", "replace /metadata/annotations/krake.dev~1signature"},
 			want:       strings.Replace(strings.Replace(published, manifestOne, manifestTwo, 1), appliedOne, appliedTwo, 1),
 		},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			object, stored, want := raw(t, c.object), signed(t, raw(t, c.stored)), signed(t, raw(t, cmp.Or(c.want, c.object)))
 			if strings.Contains(c.object, "holder.") {
@@ -291,7 +292,7 @@ func decoded(t *testing.T, text []byte) any {
 
 // A refusal is a 422 that names each place, so that kubectl prints them all.
 func TestRefusal(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name           string
 		object, stored string
 		causes         []string
@@ -308,8 +309,7 @@ func TestRefusal(t *testing.T) {
 		{"a mode that is none, though nothing is computed for it",
 			strings.Replace(published, "application: v1", "application: v1, krake.dev/mode: suspended", 1), published,
 			[]string{"FieldValueInvalid metadata.annotations[krake.dev/mode]"}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			response := review(t, raw(t, c.object), raw(t, c.stored))
 			if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity || response.Result.Reason != metav1.StatusReasonInvalid {
@@ -323,7 +323,6 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// causesOf returns the causes of a refusal, with their types.
 func causesOf(response *admissionv1.AdmissionResponse) []string {
 	var causes []string
 	for _, cause := range response.Result.Details.Causes {
@@ -336,16 +335,11 @@ func causesOf(response *admissionv1.AdmissionResponse) []string {
 func TestHoldThatIsPast(t *testing.T) {
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	held := raw(t, strings.Replace(published, "application: v1", `application: v1, krake.dev/hold-until: "2026-01-02T12:00:00Z"`, 1))
-	plain := raw(t, published)
 	for now, want := range map[time.Time]int{at.Add(-time.Minute): 0, at.Add(time.Minute): 1} {
 		h := newTestHandler(everybody)
 		h.now = func() time.Time { return now }
-		for _, request := range []admissionv1.AdmissionRequest{
-			{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: held}},
-			{Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: held}, OldObject: runtime.RawExtension{Raw: plain}},
-		} {
-			request.Namespace, request.Name = "demo", "app"
-			response := h.Handle(t.Context(), admission.Request{AdmissionRequest: request})
+		for _, request := range []*admissionv1.AdmissionRequest{requestFor(held, nil), requestFor(held, raw(t, published))} {
+			response := h.Handle(t.Context(), admission.Request{AdmissionRequest: *request})
 			told := slices.DeleteFunc(response.Warnings, func(w string) bool { return !strings.Contains(w, "hold-until]: this time is past") })
 			if !response.Allowed || len(told) != want {
 				t.Errorf("at %s, %s: allowed is %v, warnings %q", now, request.Operation, response.Allowed, response.Warnings)
@@ -365,11 +359,7 @@ func TestWhatWasNotAdmittedIsReviewed(t *testing.T) {
 		stored []byte
 		want   bool
 	}{{"signed", signed(t, unsigned), true}, {"not signed", unsigned, false}, {"signed by another key", bytes.Replace(signed(t, unsigned), []byte("signature\":\""), []byte("signature\":\"0"), 1), false}} {
-		request := &admissionv1.AdmissionRequest{
-			UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
-			Object: runtime.RawExtension{Raw: raw(t, touched)}, OldObject: runtime.RawExtension{Raw: c.stored},
-		}
-		response := answerTo(t, refusing, bodyOf(t, request))
+		response := answerTo(t, refusing, bodyOf(t, requestFor(raw(t, touched), c.stored)))
 		if response.Allowed != c.want || bytes.Contains(response.Patch, []byte("signature")) != c.want {
 			t.Errorf("%s: allowed is %v, with patch %s", c.what, response.Allowed, response.Patch)
 		}
@@ -378,10 +368,8 @@ func TestWhatWasNotAdmittedIsReviewed(t *testing.T) {
 
 // A dry run is not signed: its answer would be a signature of what is not stored.
 func TestDryRunsAreNotSigned(t *testing.T) {
-	request := &admissionv1.AdmissionRequest{
-		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Create, DryRun: new(true),
-		Object: runtime.RawExtension{Raw: raw(t, published)},
-	}
+	request := requestFor(raw(t, published), nil)
+	request.DryRun = new(true)
 	if response := post(t, bodyOf(t, request)); !response.Allowed || bytes.Contains(response.Patch, []byte("signature")) {
 		t.Errorf("allowed is %v, with patch %s", response.Allowed, response.Patch)
 	}
@@ -390,11 +378,8 @@ func TestDryRunsAreNotSigned(t *testing.T) {
 // The webhook records the user of the request, whatever the request says.
 func TestTheHolderIsTheUserOfTheRequest(t *testing.T) {
 	suspended := strings.Replace(published, "{krake.dev/application: v1}", "{krake.dev/application: v1, krake.dev/mode: suspend, krake.dev/held-by: mallory}", 1)
-	request := &admissionv1.AdmissionRequest{
-		UID: "review", Namespace: "demo", Name: "app", Operation: admissionv1.Update,
-		Object: runtime.RawExtension{Raw: signed(t, raw(t, suspended))}, OldObject: runtime.RawExtension{Raw: signed(t, raw(t, published))},
-		UserInfo: authenticationv1.UserInfo{Username: "anna"},
-	}
+	request := requestFor(signed(t, raw(t, suspended)), signed(t, raw(t, published)))
+	request.UserInfo.Username = "anna"
 	response := post(t, bodyOf(t, request))
 	check.Equal(t, "operations", []string{"replace /metadata/annotations/krake.dev~1held-by"}, operations(t, response.Patch))
 	var after corev1.ConfigMap
@@ -405,7 +390,7 @@ func TestTheHolderIsTheUserOfTheRequest(t *testing.T) {
 // An undecodable request gets a 400, and never causes a panic.
 func TestGarbage(t *testing.T) {
 	good := raw(t, published)
-	cases := []struct {
+	for _, c := range []struct {
 		name           string
 		object, stored []byte
 	}{
@@ -415,8 +400,7 @@ func TestGarbage(t *testing.T) {
 		{"a time that is none", []byte(`{"metadata": {"deletionTimestamp": "yesterday"}}`), nil},
 		{"a stored object of another type", good, []byte(`[]`)},
 		{"very deep", []byte(`{"data": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`), nil},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			response := review(t, c.object, c.stored)
 			if response.Allowed || response.Result.Code != http.StatusBadRequest || len(response.Patch) > 0 {
@@ -431,6 +415,29 @@ func TestGarbage(t *testing.T) {
 		t.Run("body "+body, func(t *testing.T) {
 			if response := post(t, []byte(body)); response.Allowed || response.Result.Code != http.StatusBadRequest {
 				t.Errorf("allowed is %v, %+v", response.Allowed, response.Result)
+			}
+		})
+	}
+}
+
+// No Application makes admission take half of the memory of its Pod: what is computed is bounded
+// before it is made, and a refusal names the field and the way out.
+func TestNoApplicationTakesAdmissionDown(t *testing.T) {
+	limit := hostile.LimitOf(t, "base/webhook/deployment.yaml")
+	hook := &admission.Webhook{Handler: newTestHandler(everybody)}
+	for _, shape := range hostile.Shapes() {
+		t.Run(shape.Why, func(t *testing.T) {
+			object, err := json.Marshal(shape.ConfigMap())
+			check.Must(t, err)
+			body := bodyOf(t, requestFor(object, nil))
+			var answer *admissionv1.AdmissionResponse
+			hostile.Measure(func() { answer = answerTo(t, hook, body) }).Check(t, limit)
+			if shape.Cause == "" {
+				check.Equal(t, "allowed", true, answer.Allowed)
+				return
+			}
+			if answer.Allowed || answer.Result.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Result.Message, shape.Cause) {
+				t.Errorf("the answer is %+v, want a refusal with %q", answer.Result, shape.Cause)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// parse parses a command line. The defaults are valid.
 func parse(t *testing.T, arguments ...string) *Options {
 	t.Helper()
 	var options Options
@@ -20,7 +19,7 @@ func parse(t *testing.T, arguments ...string) *Options {
 }
 
 func TestValidate(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name      string
 		arguments []string
 		want      []string // each complaint
@@ -35,8 +34,7 @@ func TestValidate(t *testing.T) {
 			"--secret: must not be empty", "--certificate-validity: 0s must be more than 0",
 		}},
 		{"a level that does not exist", []string{"--log-level=loud"}, []string{`--log-level: slog: level string "loud": unknown name`}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
 			if err := parse(t, c.arguments...).Validate(); err != nil {

@@ -23,7 +23,6 @@ import (
 	fakeauthorization "k8s.io/client-go/kubernetes/typed/authorization/v1/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/krake-observer/krake-observer/test/check"
 )
@@ -167,13 +166,12 @@ func TestWhatIsTried(t *testing.T) {
 			})
 			var tried *[]string
 			h.trial, tried = newTestTrial(t, time.Minute, func(*unstructured.Unstructured) error { return refusalOf("no") })
-			request := admissionv1.AdmissionRequest{Namespace: "demo", Name: "app", Operation: admissionv1.Create, UserInfo: anna}
-			request.Object.Raw = raw(t, strings.Replace(twoKinds, "annotations: {", "annotations: {"+c.annotation, 1))
+			request := requestOf(t, anna, strings.Replace(twoKinds, "annotations: {", "annotations: {"+c.annotation, 1))
 			if c.held {
 				request.Operation = admissionv1.Update
 				request.OldObject.Raw = raw(t, strings.Replace(twoKinds, "data:\n", "data:\n  inventory.local: '[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"a\"}]'\n", 1))
 			}
-			response := h.Handle(t.Context(), admission.Request{AdmissionRequest: request})
+			response := h.Handle(t.Context(), request)
 			check.Equal(t, "admitted", !c.user, response.Allowed)
 			slices.Sort(*tried) // they are tried at the same time
 			check.Equal(t, "tried", c.want, *tried)

@@ -116,13 +116,10 @@ func TestInvalidOpenAPIDocuments(t *testing.T) {
 		"no JSON":              "{",
 		"an unknown list type": `{"components": {"schemas": {"a": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "heap"}}}}`,
 	} {
-		if _, err := apitypes.FromOpenAPI([]byte(document)); err == nil {
-			t.Errorf("%s is no error", why)
-		}
+		_, err := apitypes.FromOpenAPI([]byte(document))
+		check.Equal(t, why+" is an error", true, err != nil)
 	}
 	types, err := apitypes.FromOpenAPI([]byte("{}"))
 	check.Must(t, err)
-	if of := types.Of(concert); of != nil {
-		t.Errorf("a kind that the document does not have is %v", of)
-	}
+	check.Equal[any](t, "type of a kind that the document does not have", nil, types.Of(concert))
 }

@@ -69,9 +69,8 @@ func TestLongNumbers(t *testing.T) {
 		strings.Repeat("1", 100) + " and a text": false,
 	} {
 		quota := object{"apiVersion": "v1", "kind": "ConfigMap", "data": object{"x": text}}
-		if _, err := apitypes.Written(quota); (err != nil) != refused {
-			t.Errorf("%s: error is %v", text, err)
-		}
+		_, err := apitypes.Written(quota)
+		check.Equal(t, text+" is refused", refused, err != nil)
 	}
 }
 
@@ -84,9 +83,8 @@ func TestNotWritten(t *testing.T) {
 		"a long number in a list":     `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, resources: {limits: {cpu: "1e999999"}}}]}}`,
 	} {
 		t.Run(why, func(t *testing.T) {
-			if written, err := apitypes.Written(decode(t, text)); err == nil {
-				t.Errorf("it is written as %v", written)
-			}
+			_, err := apitypes.Written(decode(t, text))
+			check.Equal(t, "it is refused", true, err != nil)
 		})
 	}
 }
@@ -121,9 +119,7 @@ func TestKeys(t *testing.T) {
 			check.Equal(t, "keys", c.want, place.Keys())
 		})
 	}
-	if unknown := apitypes.BuiltIn().Of(manifest.ID{APIVersion: "music.example.com/v1", Kind: "Song"}); unknown != nil {
-		t.Errorf("a Song is %v", unknown)
-	}
+	check.Equal[any](t, "type of a Song", nil, apitypes.BuiltIn().Of(manifest.ID{APIVersion: "music.example.com/v1", Kind: "Song"}))
 }
 
 func TestRefine(t *testing.T) {

@@ -24,16 +24,10 @@ func configMap() *corev1.ConfigMap {
 
 func TestIsApplication(t *testing.T) {
 	cm := configMap()
-	if !application.IsApplication(cm) {
-		t.Error("an annotated ConfigMap is no Application")
-	}
+	check.Equal(t, "an annotated ConfigMap is an Application", true, application.IsApplication(cm))
 	cm.Annotations["krake.dev/application"] = "v9"
-	if !application.IsApplication(cm) {
-		t.Error("of another format version it is none: nobody would keep its objects")
-	}
-	if application.IsApplication(&corev1.ConfigMap{}) {
-		t.Error("a ConfigMap without annotations is one")
-	}
+	check.Equal(t, "so it is in another format version, so that its objects are kept", true, application.IsApplication(cm))
+	check.Equal(t, "a ConfigMap without annotations is one", false, application.IsApplication(&corev1.ConfigMap{}))
 }
 
 func TestDigest(t *testing.T) {
@@ -45,9 +39,7 @@ func TestDigest(t *testing.T) {
 		{Manifest: "a", ObserverSchema: "bc"}, // the same text, split elsewhere
 		{Manifest: "c", ObserverSchema: "ab"},
 	} {
-		if other.Digest() == spec.Digest() {
-			t.Errorf("%+v has the digest of %+v", other, spec)
-		}
+		check.Equal(t, other.Manifest+" and "+other.ObserverSchema+" have the same digest", false, other.Digest() == spec.Digest())
 	}
 }
 

@@ -79,9 +79,7 @@ func TestVouched(t *testing.T) {
 		forge(cm)
 		app, err := application.Read(cm)
 		check.Must(t, err)
-		if app.Vouched {
-			t.Errorf("%s: vouched for", name)
-		}
+		check.Equal(t, name+": vouched for", false, app.Vouched)
 	}
 }
 
@@ -95,9 +93,7 @@ func TestReadOfAFreshApplication(t *testing.T) {
 	}
 	got, err := application.Read(configMap())
 	check.Must(t, err)
-	if got.NotAdmitted == nil {
-		t.Error("it is admitted before its signature was verified")
-	}
+	check.Equal(t, "it is admitted before its signature was verified", false, got.NotAdmitted == nil)
 	got.NotAdmitted = nil
 	check.Equal(t, "Application", want, got)
 }
@@ -183,18 +179,15 @@ func TestRecordLetsGo(t *testing.T) {
 	record(t, app, cm)
 	app.Deleted = true
 	record(t, app, cm)
-	if _, ok := cm.Labels["holder.krake.dev/local"]; !ok {
-		t.Error("the agent still holds objects, and would not see the Application any more")
-	}
+	check.Equal(t, "label of the agent, which still holds objects", "true", cm.Labels["holder.krake.dev/local"])
 	seen := cm.Finalizers
 	app.Finalized, app.Inventory = false, nil
 	record(t, app, cm)
 	check.Equal(t, "a list that others may have", []string{"local.krake.dev/resources", "edge.krake.dev/resources"}, seen)
 	check.Equal(t, "finalizers", []string{"edge.krake.dev/resources"}, cm.Finalizers)
 	check.Equal(t, "labels", map[string]string{"holder.krake.dev/edge": "true", "krake.dev/state": "RUNNING"}, cm.Labels)
-	if _, ok := cm.Data["inventory.local"]; ok {
-		t.Error("an empty inventory is still written")
-	}
+	_, isWritten := cm.Data["inventory.local"]
+	check.Equal(t, "an empty inventory is written", false, isWritten)
 }
 
 func TestPublish(t *testing.T) {
@@ -249,9 +242,8 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 	app := running()
 	app.LastObserved = application.Publishing(large(100 << 10))
 	record(t, app, cm)
-	if _, ok := cm.Data["status.last_observed_manifest"]; ok {
-		t.Error("a document of 100 KiB is stored as text")
-	}
+	_, isText := cm.Data["status.last_observed_manifest"]
+	check.Equal(t, "a document of 100 KiB is stored as text", false, isText)
 	if got := len(cm.BinaryData["status.last_observed_manifest"]); got == 0 || got > 10<<10 {
 		t.Errorf("compressed it has %d bytes", got)
 	}
@@ -261,9 +253,8 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 
 	app.LastObserved = application.Publishing(large(10))
 	record(t, app, cm)
-	if _, ok := cm.BinaryData["status.last_observed_manifest"]; ok {
-		t.Error("the large document is still there beside the small one")
-	}
+	_, isLeft := cm.BinaryData["status.last_observed_manifest"]
+	check.Equal(t, "the large document is left beside the small one", false, isLeft)
 	check.Equal(t, "what was observed", `[{"text":"xxxxxxxxxx"}]`, cm.Data["status.last_observed_manifest"])
 }
 
@@ -271,9 +262,8 @@ func TestLargeDocumentsAreCompressed(t *testing.T) {
 func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	var part bytes.Buffer
 	w := gzip.NewWriter(&part)
-	if _, err := w.Write(bytes.Repeat([]byte(" "), 64<<20)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Write(bytes.Repeat([]byte(" "), 64<<20))
+	check.Must(t, err)
 	check.Must(t, w.Close())
 	cm := configMap()
 	cm.BinaryData = map[string][]byte{"status.learned": bytes.Repeat(part.Bytes(), 8)} // half a gigabyte
@@ -283,7 +273,7 @@ func TestReadRefusesADocumentThatExpandsTooFar(t *testing.T) {
 	if app, err := application.Read(cm); err != nil || app.Damaged["status.learned"] == nil || app.Damaged["status.learned"].Error() != want {
 		t.Errorf("Read: got %v, %v, want %s", app, err, want)
 	}
-	_, err := application.LearnedOf(cm, "local")
+	_, err = application.LearnedOf(cm, "local")
 	check.Equal(t, "error of LearnedOf", want, check.Message(err))
 	runtime.ReadMemStats(&after)
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {

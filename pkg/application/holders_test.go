@@ -57,9 +57,7 @@ func TestRecordOfAFormerCluster(t *testing.T) {
 	delete(want.Labels, "holder.krake.dev/local")
 	want.Finalizers = []string{"edge.krake.dev/resources"}
 	record(t, app, cm)
-	if diff := cmp.Diff(want, cm, cmp.Transformer("empty", func(m map[string][]byte) int { return len(m) })); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "recorded", want, cm, cmp.Transformer("empty", func(m map[string][]byte) int { return len(m) }))
 }
 
 func TestIsReady(t *testing.T) {

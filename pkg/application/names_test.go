@@ -69,22 +69,14 @@ func TestMarksProveOneObjectOfOneApplication(t *testing.T) {
 	owner := types.NamespacedName{Namespace: "demo", Name: "web"}
 	id := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "nginx"}
 	object := application.Marks(owner, "1", id).On(map[string]any{})
-	if !application.Marks(owner, "1", id).Prove(object) {
-		t.Error("the object is not ours")
-	}
+	check.Equal(t, "the object is ours", true, application.Marks(owner, "1", id).Prove(object))
 	newer := id
 	newer.APIVersion = "apps/v2"
-	if !application.Marks(owner, "1", newer).Prove(object) {
-		t.Error("the object is lost with the version of its API")
-	}
+	check.Equal(t, "it is ours in another version of its API", true, application.Marks(owner, "1", newer).Prove(object))
 	replicaSet, other, core := id, id, id
 	replicaSet.Kind, other.Name, core.APIVersion = "ReplicaSet", "nginx2", "v1"
 	for _, derived := range []manifest.ID{replicaSet, other, core} {
-		if application.Marks(owner, "1", derived).Prove(object) {
-			t.Errorf("the marks of %s prove %s", id, derived)
-		}
+		check.Equal(t, "the marks prove "+derived.String(), false, application.Marks(owner, "1", derived).Prove(object))
 	}
-	if application.Marks(owner, "2", id).Prove(object) {
-		t.Error("the marks prove it to an Application that was created again")
-	}
+	check.Equal(t, "the marks prove it to an Application that was created again", false, application.Marks(owner, "2", id).Prove(object))
 }

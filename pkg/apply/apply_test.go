@@ -24,9 +24,7 @@ func TestCreate(t *testing.T) {
 	live, err := f.Create(t.Context(), f.ref("a"), f.object("a"))
 	kit.Must(t, err)
 	check.Equal(t, "answer", f.get(t, "a"), live)
-	if fields := fieldsOf(t, live, ourselves); fields["f:data"] == nil {
-		t.Errorf("we are not named as the one who set data: %v", fields)
-	}
+	check.Equal(t, "we are named as the one who set data", true, fieldsOf(t, live, ourselves)["f:data"] != nil)
 }
 
 // An existing object belongs to another owner until it is proved ours: it stays unchanged.
@@ -36,9 +34,7 @@ func TestCreateWhatExists(t *testing.T) {
 	before := f.change(t, "a", `{"data": {"a": "theirs"}}`)
 
 	_, err := f.Create(t.Context(), f.ref("a"), f.object("a"))
-	if !apierrors.IsAlreadyExists(err) {
-		t.Errorf("error is %v, want AlreadyExists", err)
-	}
+	check.Equal(t, check.Message(err)+": it exists already", true, apierrors.IsAlreadyExists(err))
 	if want := fmt.Sprintf("create v1 ConfigMap %s/a: ", f.namespace); err != nil && !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %q does not begin with %q", err, want)
 	}
@@ -77,9 +73,8 @@ func TestTryPatch(t *testing.T) {
 	live := f.create(t, "a")
 	kit.Must(t, f.TryPatch(t.Context(), f.ref("a"), schema.Patch{{Op: "replace", Path: "/data/a", Value: "2"}}))
 	kit.Must(t, f.TryPatch(t.Context(), f.ref("a"), nil))
-	if err := f.TryPatch(t.Context(), f.ref("a"), schema.Patch{{Op: "replace", Path: "/immutable", Value: "x"}}); err == nil {
-		t.Error("an invalid patch is accepted")
-	}
+	err := f.TryPatch(t.Context(), f.ref("a"), schema.Patch{{Op: "replace", Path: "/immutable", Value: "x"}})
+	check.Equal(t, "an invalid patch is refused", true, err != nil)
 	check.Equal(t, "object", live, f.get(t, "a"))
 }
 
@@ -109,15 +104,9 @@ func TestPatchGivesUp(t *testing.T) {
 		f.change(t, "a", fmt.Sprintf(`{"data": {"b": "%d"}}`, calls+1))
 		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "3"}}, nil
 	})
-	if !apierrors.IsConflict(err) {
-		t.Errorf("error is %v, want a conflict", err)
-	}
-	if calls != 6 {
-		t.Errorf("%d tries, want 6", calls)
-	}
-	if got := data(f.get(t, "a"))["a"]; got != "1" {
-		t.Errorf("a is %v: a patch has hit an object that it was not made for", got)
-	}
+	check.Equal(t, check.Message(err)+": it is a conflict", true, apierrors.IsConflict(err))
+	check.Equal(t, "tries", 6, calls)
+	check.Equal[any](t, "a, which a patch for another object may not change", "1", data(f.get(t, "a"))["a"])
 }
 
 // Another object has the name now. The patch was not made for it, and the repair function
@@ -133,9 +122,7 @@ func TestPatchOfARecreatedObject(t *testing.T) {
 		}
 		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "3"}}, nil
 	})
-	if !errors.Is(err, errRefused) {
-		t.Errorf("error is %v, want that of repair", err)
-	}
+	check.Equal(t, check.Message(err)+": it is the error of repair", true, errors.Is(err, errRefused))
 	check.Equal(t, "object", another, f.get(t, "a"))
 }
 
@@ -148,9 +135,8 @@ func TestPatchOfAMissingObject(t *testing.T) {
 	data(seen)["a"] = "2"
 	for name, live := range map[string]map[string]any{"never seen": nil, "seen before": seen} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := f.Patch(t.Context(), f.ref("a"), live, f.setA); !apierrors.IsNotFound(err) {
-				t.Errorf("error is %v, want NotFound", err)
-			}
+			_, err := f.Patch(t.Context(), f.ref("a"), live, f.setA)
+			check.Equal(t, check.Message(err)+": it does not exist", true, apierrors.IsNotFound(err))
 		})
 	}
 }
@@ -162,8 +148,6 @@ func TestPatchThatIsRefused(t *testing.T) {
 	_, err := f.Patch(t.Context(), f.ref("a"), live, func(map[string]any) (schema.Patch, error) {
 		return schema.Patch{{Op: "replace", Path: "/data/a", Value: "3"}}, errRefused
 	})
-	if !errors.Is(err, errRefused) {
-		t.Errorf("error is %v, want that of repair", err)
-	}
+	check.Equal(t, check.Message(err)+": it is the error of repair", true, errors.Is(err, errRefused))
 	f.checkSent(t)
 }

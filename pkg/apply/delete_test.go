@@ -30,9 +30,7 @@ func TestDelete(t *testing.T) {
 	f := newFixture(t)
 	live := f.create(t, "a")
 	f.mustDelete(t, f.ref("a"), only(live))
-	if left := f.get(t, "a"); left != nil {
-		t.Errorf("still there: %v", left)
-	}
+	check.Equal(t, "object", nil, f.get(t, "a"))
 	f.checkSent(t, request{http.MethodDelete, fmt.Sprintf(
 		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"%s","resourceVersion":"%s"},"propagationPolicy":"Background"}`,
 		uid(live), version(live))})
@@ -76,9 +74,8 @@ func TestDeleteOfAnObjectThatIsReplaced(t *testing.T) {
 	f.answered = func() {
 		f.answered = nil
 		another := &unstructured.Unstructured{Object: f.object("a")}
-		if _, err := f.configMaps().Create(t.Context(), another, metav1.CreateOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err := f.configMaps().Create(t.Context(), another, metav1.CreateOptions{})
+		check.Fails(t, "creation", err, "")
 	}
 	f.mustDelete(t, f.ref("a"), only(live))
 	if now := f.get(t, "a"); now == nil || uid(now) == uid(live) {
@@ -103,9 +100,7 @@ func TestDeleteOfAChangedObject(t *testing.T) {
 	if left == nil || !errors.Is(err, errRefused) || proofs != 2 {
 		t.Errorf("left is %v, error %v after %d proofs, want the refusal of the second", left, err, proofs)
 	}
-	if f.get(t, "a") == nil {
-		t.Error("the object was deleted")
-	}
+	check.Equal(t, "the object is there", true, f.get(t, "a") != nil)
 }
 
 // A finalizer blocks the deletion. The object is not gone, and each further call reports that,
@@ -119,9 +114,7 @@ func TestDeleteOfAFinalizedObject(t *testing.T) {
 			t.Errorf("try %d: left is %v, error %v", try, left, err)
 		}
 	}
-	if len(f.sent) != 1 {
-		t.Errorf("what is being deleted was deleted again: %v", f.sent)
-	}
+	check.Equal(t, "deletions that were sent", 1, len(f.sent))
 	f.change(t, "a", `{"metadata": {"finalizers": null}}`)
 	f.mustDelete(t, f.ref("a"), only(live))
 }
@@ -132,7 +125,6 @@ func TestDeleteOfAnObjectThatCannotBeRead(t *testing.T) {
 	live := f.create(t, "a")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := f.Delete(ended, f.ref("a"), only(live)); err == nil {
-		t.Error("it counts as deleted")
-	}
+	_, err := f.Delete(ended, f.ref("a"), only(live))
+	check.Fails(t, "deletion", err, "context canceled")
 }

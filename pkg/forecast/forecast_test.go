@@ -46,9 +46,7 @@ func newSubject(t testing.TB, manifestText string) subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "app-uid", Annotations: map[string]string{application.FormatAnnotation: application.Format}},
 		Data:       map[string]string{application.ManifestKey: manifestText},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 	app, err := application.Read(cm)
 	check.Must(t, err)
 	var none *plan.Cache
@@ -59,9 +57,7 @@ func newSubject(t testing.TB, manifestText string) subject {
 	id.Namespace = app.Namespace
 	object, found, err := cached.Find(app, manifest.Ref{ID: id}, app.Namespace, plan.NoTypes)
 	check.Must(t, err)
-	if !found {
-		t.Fatalf("the plan has no %s", id)
-	}
+	check.Equal(t, "the plan has "+id.String(), true, found)
 	return subject{app, object, object.Body()}
 }
 
@@ -265,9 +261,8 @@ func reversed(list []any) []any {
 func TestAnAgentWithoutHoldsUndoesWhatIsHeld(t *testing.T) {
 	s := newSubject(t, deployment)
 	after := s.edited([]edit{set(int64(7), "spec", "replicas"), annotated(application.HoldUntilAnnotation, hour(1))})
-	if undone := forecast.Undone(s.app, &s.object, s.live, after, forecast.Setting{Now: noon}); len(undone) != 1 {
-		t.Errorf("undone %v, want the replicas", undone)
-	}
+	undone := forecast.Undone(s.app, &s.object, s.live, after, forecast.Setting{Now: noon})
+	check.Equal(t, "number of undone fields", 1, len(undone))
 }
 
 func TestADeletedObjectIsCreatedAgain(t *testing.T) {

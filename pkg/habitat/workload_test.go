@@ -1,9 +1,9 @@
 package habitat_test
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/krake-observer/krake-observer/pkg/habitat"
@@ -64,8 +64,6 @@ func TestSecrets(t *testing.T) {
 		}},
 		{"none", `{metadata: {name: a, namespace: b}, spec: {image: c, service: {name: d, topology: leader}}}`, nil},
 	} {
-		if got := secrets(test.habitat); !slices.Equal(test.want, got) {
-			t.Errorf("%s: got %v, want %v", test.why, got, test.want)
-		}
+		check.Equal(t, test.why, test.want, secrets(test.habitat), cmp.AllowUnexported(secret{}))
 	}
 }

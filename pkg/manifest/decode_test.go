@@ -97,9 +97,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			got, err := manifest.Decode([]byte(test.text))
 			check.Equal(t, "error", test.want, check.Message(err))
-			if got != nil {
-				t.Errorf("a result beside the error: %v", got)
-			}
+			check.Equal(t, "result beside the error", nil, got)
 		})
 	}
 }
@@ -127,9 +125,8 @@ func TestRefusalsNameTheLine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.why, func(t *testing.T) {
-			if _, err := manifest.Decode([]byte(test.text)); !strings.Contains(check.Message(err), test.want) {
-				t.Errorf("want %q, got %v", test.want, err)
-			}
+			_, err := manifest.Decode([]byte(test.text))
+			check.Fails(t, "decoding", err, test.want)
 		})
 	}
 }
@@ -158,12 +155,8 @@ func TestDecodeErrorsTellNoValues(t *testing.T) {
 		"1: hunter2\n'1': hunter2\n",
 	} {
 		_, err := manifest.Decode([]byte(text))
-		if err == nil {
-			t.Errorf("%q: no error", text)
-		}
-		if strings.Contains(check.Message(err), "hunter2") {
-			t.Errorf("%q: the error repeats the value: %v", text, err)
-		}
+		check.Equal(t, text+": it is refused", true, err != nil)
+		check.Equal(t, check.Message(err)+": it repeats the value", false, strings.Contains(check.Message(err), "hunter2"))
 	}
 }
 
@@ -179,13 +172,11 @@ func TestDecodeDepth(t *testing.T) {
 		"empty, in JSON":     func(depth int) string { return nested("[", "[]", "]", depth-1) },
 	}
 	for name, form := range forms {
-		if _, err := manifest.Decode([]byte(form(manifest.MaxDepth))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := manifest.Decode([]byte(form(manifest.MaxDepth)))
+		check.Fails(t, name, err, "")
 		for _, depth := range []int{manifest.MaxDepth + 1, manifest.MaxDepth + 2, 9_000, 100_000} {
-			if _, err := manifest.Decode([]byte(form(depth))); err == nil {
-				t.Errorf("%s: %d levels are accepted", name, depth)
-			}
+			_, err := manifest.Decode([]byte(form(depth)))
+			check.Equal(t, name+", too deep: it is refused", true, err != nil)
 		}
 	}
 }

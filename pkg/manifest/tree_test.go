@@ -47,9 +47,7 @@ func TestDecodeTreeRefuses(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			tree, err := manifest.DecodeTree([]byte(test.text))
 			check.Fails(t, "text", err, test.want)
-			if tree != nil {
-				t.Error("a tree beside the error")
-			}
+			check.Equal(t, "tree beside the error", nil, tree)
 		})
 	}
 }

@@ -35,9 +35,7 @@ func TestCompressedManifest(t *testing.T) {
 	for _, key := range []string{application.MangledSchemaKey, application.LastAppliedKey} {
 		check.Equal(t, key, plain.Data[key]+string(plain.BinaryData[key]), compressed.Data[key]+string(compressed.BinaryData[key]))
 	}
-	if len(compressed.BinaryData[application.LastAppliedKey]) == 0 {
-		t.Error("the last applied manifest is not compressed")
-	}
+	check.Equal(t, "the last applied manifest is compressed", true, len(compressed.BinaryData[application.LastAppliedKey]) > 0)
 
 	whole := submitted()
 	whole.Data[application.ManifestKey], whole.Data[application.ObserverSchemaKey] = large(4_000_000), ""
@@ -80,9 +78,7 @@ func TestCompressedManifestThatIsRefused(t *testing.T) {
 			cm.BinaryData = map[string][]byte{application.ManifestKey: c.binary}
 			refusals := mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate()
 			check.Fails(t, "refusal", refusals, c.want)
-			if message := check.Message(refusals); strings.Contains(message, "hunter2") {
-				t.Errorf("it repeats the text: %s", message)
-			}
+			check.Equal(t, check.Message(refusals)+": it repeats the text", false, strings.Contains(check.Message(refusals), "hunter2"))
 		})
 	}
 }

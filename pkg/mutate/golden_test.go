@@ -82,8 +82,7 @@ func (g golden) documents(t *testing.T) golden {
 
 	g.Translated = cm.Data[application.TranslatedKey]
 	g.Mangled, g.Applied = cm.Data[application.MangledSchemaKey], cm.Data[application.LastAppliedKey]
-	if _, err := manifest.Decode([]byte(g.Applied)); err != nil {
-		t.Error(err)
-	}
+	_, err = manifest.Decode([]byte(g.Applied))
+	check.Must(t, err)
 	return g
 }

@@ -286,9 +286,8 @@ func injected(t *testing.T, hooks application.Hooks, resources, custom []object)
 	check.Equal(t, "the arguments", before, any([]any{valuesOf(resources), valuesOf(custom)}))
 	s := subject{injection: result, set: align(mangled(t, result.resources, result.custom))}
 	var err error
-	if s.schemas, err = s.set.Of(s.resources); err != nil {
-		t.Fatal(err)
-	}
+	s.schemas, err = s.set.Of(s.resources)
+	check.Must(t, err)
 	return s
 }
 
@@ -313,9 +312,7 @@ func (s subject) checkTampering(t *testing.T, i int) int {
 		list, index := element[:len(element)-1], element[len(element)-1].Index
 		live := runtime.DeepCopyJSON(desired)
 		change(live, list, func(items any) any { return slices.Delete(items.([]any), index, index+1) })
-		if len(observed.Compare(desired, live).Drift()) == 0 {
-			t.Errorf("%s can be removed without a difference", element)
-		}
+		check.Equal(t, element.String()+" can be removed without a difference", false, len(observed.Compare(desired, live).Drift()) == 0)
 		check.Equal(t, "differences after the repair of "+element.String(), always, len(observed.Compare(desired, observed.Overlay(desired, live))))
 	}
 	return len(added)

@@ -116,9 +116,8 @@ func TestUpdateRestoresCompressedDocuments(t *testing.T) {
 	cm.Data["status.learned"] = "forged"
 	prepareUpdate(t, cm, was)
 	check.Equal(t, "binary data", was.BinaryData, cm.BinaryData)
-	if got, ok := cm.Data["status.learned"]; ok {
-		t.Errorf("beside it the forged document is left: %s", got)
-	}
+	_, isLeft := cm.Data["status.learned"]
+	check.Equal(t, "the forged document is left beside it", false, isLeft)
 }
 
 // kubectl replace sends the user's file: no status, and none of our finalizers.
@@ -247,9 +246,7 @@ func TestUpdateOfLinksAdmitsNothing(t *testing.T) {
 	cm := was.DeepCopy()
 	cm.OwnerReferences = cm.OwnerReferences[:1]
 	want := cm.DeepCopy()
-	if prepared := mutate.PrepareForUpdate(t.Context().Err, cm, was, true); prepared.Checked {
-		t.Error("rights are asked for")
-	}
+	check.Equal(t, "rights are asked for", false, mutate.PrepareForUpdate(t.Context().Err, cm, was, true).Checked)
 	check.Equal(t, "ConfigMap", want, cm)
 }
 
@@ -316,9 +313,7 @@ func TestEveryWishWakesTheAgent(t *testing.T) {
 		was := stored(t)
 		cm := was.DeepCopy()
 		cm.Annotations[annotation] = "another"
-		if application.SameFor(was, cm, application.LocalCluster) {
-			t.Errorf("%s is nothing to act on", annotation)
-		}
+		check.Equal(t, annotation+" is nothing to act on", false, application.SameFor(was, cm, application.LocalCluster))
 	}
 }
 

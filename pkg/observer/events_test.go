@@ -141,14 +141,10 @@ func TestTombstoneWhileActing(t *testing.T) {
 	f.Start(web, targets, []map[string]any{written})
 	f.expect(t, web)
 
-	if current := f.observe(t, web, targets...); current[0].Exists() {
-		t.Errorf("known is %+v, want nothing", current[0])
-	}
+	check.Equal(t, "the object is known", false, f.observe(t, web, targets...)[0].Exists())
 	f.Start(web, targets, []map[string]any{written}) // read after the tombstone
 	f.expect(t)
-	if !f.last(web, "web").Exists() {
-		t.Error("what the owner has read since is not known")
-	}
+	check.Equal(t, "what the owner has read since is known", true, f.last(web, "web").Exists())
 }
 
 // A deletion and a new creation may arrive as one update. The new object is another one, and
@@ -166,9 +162,7 @@ func TestRecreatedInOneUpdate(t *testing.T) {
 	// A late deletion event of the former object does not affect the new one.
 	f.disappear(f.informers.source.transform(configMaps, &unstructured.Unstructured{Object: live}))
 	f.expect(t)
-	if got := f.last(web, "web"); got.UID != "another" {
-		t.Errorf("last seen is %+v, want the new object", got)
-	}
+	check.Equal(t, "UID of what was last seen", "another", f.last(web, "web").UID)
 }
 
 // An event is outdated if the owner's own write is newer.

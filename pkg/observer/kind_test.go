@@ -71,12 +71,9 @@ func (s songs) remove(t *testing.T) {
 
 func (s songs) await(t *testing.T, served bool) {
 	t.Helper()
-	kit.Eventually(t, func() string {
+	until(t, "the kind is served, or is not, against what is wanted", func() bool {
 		_, err := s.client.Resource(s.resource).List(t.Context(), metav1.ListOptions{})
-		if served == (err == nil) {
-			return ""
-		}
-		return "the kind is served, or is not, against what is wanted"
+		return served == (err == nil)
 	})
 }
 
@@ -96,16 +93,13 @@ func (s songs) create(t *testing.T, namespace string) {
 // missing waits until the observers know that the kind of the last target is not served.
 func (s songs) missing(t *testing.T, targets ...Target) {
 	t.Helper()
-	kit.Eventually(t, func() string {
+	until(t, "the kind is not said to be missing", func() bool {
 		current := s.Observe(other, targets)
 		last := len(current) - 1
 		for _, known := range current[:last] {
 			kit.Must(t, known.Err)
 		}
-		if !apierrors.IsNotFound(current[last].Err) {
-			return "the kind is not said to be missing"
-		}
-		return ""
+		return apierrors.IsNotFound(current[last].Err)
 	})
 }
 
@@ -118,9 +112,7 @@ func TestKindThatGoesAway(t *testing.T) {
 	s.serve(t, "Namespaced")
 	s.create(t, f.namespace)
 	targets := []Target{f.target("web"), s.target(f.namespace)}
-	if current := f.observe(t, other, targets...); !current[1].Exists() {
-		t.Fatal("the song is not known")
-	}
+	check.Equal(t, "the song is known", true, f.observe(t, other, targets...)[1].Exists())
 	first := f.kindOf(s.resource).current
 	f.Start(other, targets, nil)
 
@@ -131,11 +123,8 @@ func TestKindThatGoesAway(t *testing.T) {
 
 	s.serve(t, "Cluster")
 	s.create(t, "")
-	kit.Eventually(t, func() string {
-		if current := f.observe(t, other, f.target("web"), s.target("")); current[1].Exists() {
-			return ""
-		}
-		return "the song of the cluster is not known"
+	until(t, "the song of the cluster is not known", func() bool {
+		return f.observe(t, other, f.target("web"), s.target(""))[1].Exists()
 	})
 }
 
@@ -153,9 +142,7 @@ func TestObjectThatWentWithItsKind(t *testing.T) {
 	f.informers.failed(k, k.current, apierrors.NewNotFound(configMaps.GroupResource(), ""))
 	f.heardOf(t, web)
 	f.observe(t, web, f.target("web"))
-	if got := f.last(web, "web"); got.Exists() {
-		t.Errorf("known is %+v, want nothing", got)
-	}
+	check.Equal(t, "the object is known", false, f.last(web, "web").Exists())
 }
 
 // A kind that cannot be listed is an error of its own targets. The owner is notified when the
@@ -175,14 +162,11 @@ func TestKindThatCannotBeListed(t *testing.T) {
 				}
 			}))
 			targets := []Target{f.target("web"), f.service("web")}
-			kit.Eventually(t, func() string {
+			until(t, "the error is not the API server's", func() bool {
 				current := f.Observe(other, targets)
 				kit.Must(t, current[0].Err)
 				var status apierrors.APIStatus
-				if !errors.As(current[1].Err, &status) || status.Status().Code != code {
-					return "the error is not the API server's"
-				}
-				return ""
+				return errors.As(current[1].Err, &status) && status.Status().Code == code
 			})
 			f.heardOf(t, other)
 			mended.Store(true)

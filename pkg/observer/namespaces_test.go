@@ -87,7 +87,7 @@ func TestInformersOfNamespaces(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.do()
-		check.Equal(t, step.name+": users", step.want, f.usersOfScopes())
+		check.Equal(t, step.name+": users", step.want, f.users())
 	}
 	want := []string{
 		"/api/v1/namespaces",
@@ -98,7 +98,8 @@ func TestInformersOfNamespaces(t *testing.T) {
 	check.Equal(t, "asked for", want, asked.all())
 }
 
-func (f *fixture) usersOfScopes() map[string]int {
+// users returns the number of users of each informer, by its scope.
+func (f *fixture) users() map[string]int {
 	f.registry.mu.RLock()
 	defer f.registry.mu.RUnlock()
 	users := map[string]int{}
@@ -137,9 +138,7 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	elsewhere.grant(t, user)
 	f.ResyncNow()
 	f.hears(t, other)
-	if current := f.observe(t, other, elsewhere.target("web")); current[0].UID != uidOf(unseen) {
-		t.Errorf("known is %+v, want what is there", current[0])
-	}
+	check.Equal(t, "UID of what is known", uidOf(unseen), f.observe(t, other, elsewhere.target("web"))[0].UID)
 }
 
 // hears waits until at least these owners are notified. The API server may change the text of
@@ -174,9 +173,8 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	f.Observers.options.Namespaces = []string{f.namespace}
 	f.resyncs(t)
 	for range 2 {
-		if err := f.Observe(other, []Target{elsewhere.target("web")})[0].Err; !errors.Is(err, ErrNamespace) {
-			t.Errorf("the error is %v, want ErrNamespace", err)
-		}
+		err := f.Observe(other, []Target{elsewhere.target("web")})[0].Err
+		check.Equal(t, check.Message(err)+": it is ErrNamespace", true, errors.Is(err, ErrNamespace))
 	}
 	f.ResyncNow()
 	f.observe(t, web, f.target("web"))
@@ -184,5 +182,5 @@ func TestNamespaceThatIsNotWatched(t *testing.T) {
 	if slices.ContainsFunc(asked.all(), func(path string) bool { return strings.Contains(path, elsewhere.namespace) }) {
 		t.Errorf("asked for %s", asked.all())
 	}
-	check.Equal(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.usersOfScopes())
+	check.Equal(t, "users", map[string]int{"/v1, Resource=configmaps in namespace " + f.namespace: 1}, f.users())
 }

@@ -17,6 +17,7 @@ import (
 // first use, and stops after the last.
 func TestInformers(t *testing.T) {
 	f := newFixture(t)
+	const configMaps, services = "/v1, Resource=configmaps", "/v1, Resource=services"
 	steps := []struct {
 		name string
 		do   func()
@@ -24,25 +25,25 @@ func TestInformers(t *testing.T) {
 	}{
 		{"nothing is watched that nobody wants", func() {}, map[string]int{}},
 		{"the first need starts an informer",
-			func() { f.observe(t, web, f.target("a")) }, map[string]int{"configmaps": 1}},
+			func() { f.observe(t, web, f.target("a")) }, map[string]int{configMaps: 1}},
 		{"another object of the kind needs no other informer",
-			func() { f.observe(t, web, f.target("a"), f.target("b")) }, map[string]int{"configmaps": 2}},
+			func() { f.observe(t, web, f.target("a"), f.target("b")) }, map[string]int{configMaps: 2}},
 		{"nor does another owner",
-			func() { f.observe(t, other, f.target("a")) }, map[string]int{"configmaps": 3}},
+			func() { f.observe(t, other, f.target("a")) }, map[string]int{configMaps: 3}},
 		{"another kind does",
-			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{configMaps: 3, services: 1}},
 		{"to want the same again changes nothing",
-			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{"configmaps": 3, "services": 1}},
+			func() { f.observe(t, other, f.target("a"), f.service("a")) }, map[string]int{configMaps: 3, services: 1}},
 		{"Start may want less than Observe",
-			func() { f.Start(other, []Target{f.target("a")}, nil) }, map[string]int{"configmaps": 3}},
+			func() { f.Start(other, []Target{f.target("a")}, nil) }, map[string]int{configMaps: 3}},
 		{"an owner that leaves takes its own needs along",
-			func() { f.Stop(web) }, map[string]int{"configmaps": 1}},
+			func() { f.Stop(web) }, map[string]int{configMaps: 1}},
 		{"to stop twice, or before a start, is allowed",
-			func() { f.Stop(web); f.Stop(sentinel) }, map[string]int{"configmaps": 1}},
+			func() { f.Stop(web); f.Stop(sentinel) }, map[string]int{configMaps: 1}},
 		{"the last owner stops the informer",
 			func() { f.Stop(other) }, map[string]int{}},
 		{"what was stopped can be started again",
-			func() { f.observe(t, web, f.target("a")) }, map[string]int{"configmaps": 1}},
+			func() { f.observe(t, web, f.target("a")) }, map[string]int{configMaps: 1}},
 	}
 	informers := map[*informer]bool{}
 	for _, step := range steps {
@@ -50,26 +51,13 @@ func TestInformers(t *testing.T) {
 		maps.Copy(informers, f.running())
 		check.Equal(t, step.name+": users", step.want, f.users())
 	}
-	if got := len(informers); got != 3 {
-		t.Errorf("%d informers in all, want one of Services, one of ConfigMaps, and one after that was stopped", got)
-	}
+	check.Equal(t, "informers in all: one of Services, one of ConfigMaps, and one after that was stopped", 3, len(informers))
 	f.Stop(web)
 	for i := range informers {
 		until(t, "an informer still runs", i.IsStopped)
 	}
-	if len(f.registry.watched) > 0 || len(f.registry.owners) > 0 {
-		t.Errorf("left behind: %v, %v", f.registry.watched, f.registry.owners)
-	}
-}
-
-func (f *fixture) users() map[string]int {
-	f.registry.mu.RLock()
-	defer f.registry.mu.RUnlock()
-	users := map[string]int{}
-	for s, k := range f.informers.kinds {
-		users[s.resource.Resource] = k.users
-	}
-	return users
+	check.Equal(t, "watched", 0, len(f.registry.watched))
+	check.Equal(t, "owners", 0, len(f.registry.owners))
 }
 
 // Until all objects of a kind are known, the observers report none as absent. The owner is
@@ -181,7 +169,7 @@ func TestStopped(t *testing.T) {
 	f.delete(t, "web")
 	f.flush(t)
 	f.expect(t)
-	check.Equal(t, "users of a kind that was stopped before its first list", 0, f.users()["services"])
+	check.Equal(t, "users of a kind that was stopped before its first list", 0, f.users()["/v1, Resource=services"])
 }
 
 func TestSupersedes(t *testing.T) {
@@ -208,9 +196,7 @@ func TestSupersedes(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.now.supersedes(c.former); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			check.Equal(t, "it supersedes", c.want, c.now.supersedes(c.former))
 		})
 	}
 }

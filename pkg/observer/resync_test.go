@@ -18,6 +18,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -134,9 +135,7 @@ func (f *fixture) resyncs(t *testing.T) {
 	go func() { done <- f.Resync(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Errorf("resync ended with %v", err)
-		}
+		check.Fails(t, "resync", <-done, "")
 	})
 }
 
@@ -206,9 +205,7 @@ func TestResyncFindsWhatWasLost(t *testing.T) {
 			}
 			f.resyncs(t)
 			f.converges(t)
-			if heard := f.count(web) > 0; heard == c.quiet {
-				t.Errorf("web has heard of it: %v", heard)
-			}
+			check.Equal(t, "web has heard of it", !c.quiet, f.count(web) > 0)
 		})
 	}
 }
@@ -232,9 +229,7 @@ func TestResyncFindsTheDeletionOfWhatWasNeverSeen(t *testing.T) {
 		}
 		return ""
 	})
-	if f.count(web) == 0 {
-		t.Error("web has not heard of it")
-	}
+	check.Equal(t, "web has heard of it", true, f.count(web) > 0)
 }
 
 // A replaced informer notifies an owner only of news. Other owners are not notified, and
@@ -249,14 +244,11 @@ func TestResyncKeepsWhatIsKnown(t *testing.T) {
 	former := f.kindOf(configMaps).current
 	f.change(t, "web", `{"data": {"a": "2"}}`)
 	f.resyncs(t)
-	kit.Eventually(t, func() string {
+	until(t, "the informer was not replaced", func() bool {
 		if known := f.last(other, "other"); known.Differs() {
 			t.Fatalf("known is %+v", known)
 		}
-		if f.currently(configMaps) != former {
-			return ""
-		}
-		return "the informer was not replaced"
+		return f.currently(configMaps) != former
 	})
 	f.heardOf(t, web)
 	f.flush(t)
@@ -286,9 +278,7 @@ func TestResyncWithoutLoss(t *testing.T) {
 	}
 	f.flush(t)
 	f.expect(t)
-	if f.currently(configMaps) != former {
-		t.Error("the informer was replaced")
-	}
+	check.Equal(t, "the informer was replaced", false, f.currently(configMaps) != former)
 }
 
 // An informer whose first watch stays silent does not block its owners without end.
@@ -327,9 +317,7 @@ func TestResyncThatFails(t *testing.T) {
 	until(t, "the log has no error", func() bool { return strings.Contains(log.text(), "list metadata of /v1, Resource=configmaps") })
 	f.flush(t)
 	f.expect(t)
-	if f.currently(configMaps) != former || f.last(web, "web").Differs() {
-		t.Error("what was known was given up")
-	}
+	check.Equal(t, "what was known was given up", false, f.currently(configMaps) != former || f.last(web, "web").Differs())
 }
 
 // An owner that cannot wait for the next turn of the kinds requests an immediate comparison.
@@ -349,11 +337,8 @@ func TestResyncNow(t *testing.T) {
 			}
 		}))
 	f.resyncs(t)
-	kit.Eventually(t, func() string {
-		if err := f.Observe(other, []Target{f.service("web")})[0].Err; errors.Is(err, ErrNotSynced) {
-			return "the list has not failed yet"
-		}
-		return ""
+	until(t, "the list has not failed yet", func() bool {
+		return !errors.Is(f.Observe(other, []Target{f.service("web")})[0].Err, ErrNotSynced)
 	})
 	f.heardOf(t, other)
 	w.losing(f, func(int) bool { return true })
@@ -365,9 +350,7 @@ func TestResyncNow(t *testing.T) {
 	}
 	f.converges(t)
 	f.heardOf(t, web, other)
-	if waiting == nil || f.currently(services) == waiting {
-		t.Error("an informer that waits to ask again was left waiting")
-	}
+	check.Equal(t, "an informer that waited to ask again was replaced", true, waiting != nil && f.currently(services) != waiting)
 }
 
 // next returns the informer that is being started.

@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -114,9 +115,8 @@ func TestOwnWritesDoNotEndThePause(t *testing.T) {
 	refusals = refusals.Add(answers("no", all...), "before", noon)
 	refusals.Follow("after")
 	refusals.Renew("after", noon.Add(time.Second))
-	if open, _, _ := refusals.Split(all); len(open) > 0 {
-		t.Error("it is due")
-	}
+	open, _, _ := refusals.Split(all)
+	check.Empty(t, "due", open)
 	check.Equal(t, "due", noon.Add(5*time.Second), refusals.Until())
 }
 
@@ -130,9 +130,8 @@ func TestARefusedWholeAges(t *testing.T) {
 		refused  bool
 	}{{"1", 0, true}, {"2", 0, false}, {"1", 4 * time.Second, true}, {"1", 5 * time.Second, false}} {
 		refusals.Renew("", noon.Add(c.after))
-		if _, refused := refusals.OfWhole(c.revision); refused != c.refused {
-			t.Errorf("revision %s after %s is refused: %t", c.revision, c.after, refused)
-		}
+		_, refused := refusals.OfWhole(c.revision)
+		check.Equal(t, fmt.Sprintf("revision %s after %s is refused", c.revision, c.after), c.refused, refused)
 	}
 }
 

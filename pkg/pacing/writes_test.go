@@ -1,8 +1,11 @@
 package pacing
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // written is when the status was last written, with always something to write before.
@@ -33,9 +36,7 @@ func TestWhenAStatusIsDue(t *testing.T) {
 		"another state right after the former": {Urgent, Urgent, 0},
 	} {
 		w, at := written(row.last)
-		if got := w.Delay(row.next, &Turns{}, at.Add(leastInterval)); got != row.want {
-			t.Errorf("%s is due in %s, want %s", what, got, row.want)
-		}
+		check.Equal(t, what, row.want, w.Delay(row.next, &Turns{}, at.Add(leastInterval)))
 	}
 }
 
@@ -51,17 +52,12 @@ func TestTurns(t *testing.T) {
 		}
 		const wait = 3 * time.Second / pacedPerSecond
 		for _, after := range []time.Duration{0, wait / 2, wait} {
-			if got := w.Delay(urgency, &turns, at.Add(after)); got != wait-after {
-				t.Errorf("urgency %d after %s: due in %s, want %s", urgency, after, got, wait-after)
-			}
+			check.Equal(t, fmt.Sprintf("urgency %d after %s", urgency, after), wait-after, w.Delay(urgency, &turns, at.Add(after)))
 		}
-		if got := w.Delay(Urgent, &turns, at); got != 0 {
-			t.Errorf("another state is due in %s", got)
-		}
+		check.Equal(t, "another state", 0, w.Delay(Urgent, &turns, at))
 		for _, reset := range []func(){w.RecordStored, func() { w.RecordWrite(urgency, at.Add(wait)) }} {
-			if reset(); !w.turn.IsZero() {
-				t.Error("the turn of a write that was sent, or is not needed, is used for the next")
-			}
+			reset()
+			check.Equal(t, "a turn is left of a write that was sent, or is not needed", false, !w.turn.IsZero())
 		}
 	}
 }
@@ -71,8 +67,6 @@ func TestFirstWriteNeedNotWait(t *testing.T) {
 	w, at := written(Records)
 	w.RecordFailure()
 	for _, urgency := range []Urgency{Texts, Records, Urgent} {
-		if got := w.Delay(urgency, &Turns{}, at); got != 0 {
-			t.Errorf("urgency %d is due in %s", urgency, got)
-		}
+		check.Equal(t, fmt.Sprintf("urgency %d", urgency), 0, w.Delay(urgency, &Turns{}, at))
 	}
 }

@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // A resource without a namespace is in that of the Application. It differs from a resource of
@@ -32,9 +32,7 @@ func TestEntryOf(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, EntryOf(c.document, c.resource, "demo")); diff != "" {
-				t.Errorf("entry (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "entry", c.want, EntryOf(c.document, c.resource, "demo"))
 		})
 	}
 }

@@ -35,9 +35,7 @@ func newPlan(t *testing.T) (*application.Application, *plan.Cache) {
 		}},
 		Data: map[string]string{application.ManifestKey: several},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 	app, err := application.Read(cm)
 	check.Must(t, err)
 	var none *plan.Cache
@@ -48,9 +46,7 @@ func newPlan(t *testing.T) (*application.Application, *plan.Cache) {
 
 func TestFindReturnsTheObjectAtAPlace(t *testing.T) {
 	app, cached := newPlan(t)
-	if len(cached.Secrets()) == 0 {
-		t.Fatal("no hook has a Secret")
-	}
+	check.Equal(t, "a hook has a Secret", true, len(cached.Secrets()) > 0)
 	secret := cached.Drafts()[len(cached.Drafts())-1].ID
 	at := func(apiVersion, kind, namespace, name string) manifest.ID {
 		return manifest.ID{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
@@ -79,21 +75,16 @@ func TestFindReturnsTheObjectAtAPlace(t *testing.T) {
 			resource := gvr.GroupVersionResource{Resource: "things"}
 			object, found, err := cached.Find(app, manifest.Ref{ID: c.at, Resource: resource}, c.home, plan.NoTypes)
 			check.Must(t, err)
-			if found != c.found {
-				t.Fatalf("found: %v, want %v", found, c.found)
-			}
+			check.Equal(t, "found", c.found, found)
 			if !found {
 				return
 			}
 			check.Equal(t, "resource", resource, object.Resource)
 			check.Equal(t, "namespace", c.at.Namespace, object.Namespace)
 			owner, isMarked := application.OwnerOf(object.Body())
-			if !isMarked || owner != app.NamespacedName {
-				t.Errorf("the owner is %s: %v", owner, isMarked)
-			}
-			if differences := object.Marked.Compare(object.MarkedDesired(), object.Body()); len(differences) > 0 {
-				t.Errorf("the object that the agent creates differs: %v", differences)
-			}
+			check.Equal(t, "it has marks", true, isMarked)
+			check.Equal(t, "owner", app.NamespacedName, owner)
+			check.Empty(t, "differences of the object that the agent creates", object.Marked.Compare(object.MarkedDesired(), object.Body()))
 		})
 	}
 }

@@ -53,9 +53,8 @@ func (w *world) checkWaiting(t *testing.T, message string) {
 	w.checkReconciled(t, application.StateCreating, "DependencyNotReady", message)
 	w.checkReason(t, application.StalledCondition, "Progressing")
 	w.checkReports(t)
-	if app := w.app(t); len(app.Inventory) > 0 || app.Finalized || len(app.Status.Drifts) > 0 {
-		t.Errorf("it has the inventory %v, the finalizer %t and the history %v", app.Inventory, app.Finalized, app.Status.Drifts)
-	}
+	w.checkHeld(t, false)
+	check.Empty(t, "history", w.app(t).Status.Drifts)
 }
 
 // Before the Applications that it names are ready, an Application creates and claims nothing, and says which one is awaited.

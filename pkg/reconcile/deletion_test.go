@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,8 +22,7 @@ func TestOrphan(t *testing.T) {
 	w.hold(t, noon.Add(time.Hour))
 	w.annotate(application.DeletionPolicyAnnotation, application.Orphan)
 	deleted(w)
-	w.mustReconcile(t)
-	w.checkCalls(t, "Stop", "Read ConfigMap config",
+	w.checkCallsOfPass(t, "Stop", "Read ConfigMap config",
 		"Patch ConfigMap config remove /metadata/labels/krake.dev~1owned-by "+
 			"remove /metadata/annotations/krake.dev~1owner remove /metadata/annotations/krake.dev~1owner-uid",
 		"Write inventory.local status holder.krake.dev/local krake.dev/state finalizers")
@@ -32,9 +30,7 @@ func TestOrphan(t *testing.T) {
 	w.checkHeld(t, false)
 	live := &unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
 	check.Equal(t, "labels", map[string]string{"team": "x"}, live.GetLabels())
-	if diff := cmp.Diff(map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff) // a hold belongs to its user
-	}
+	check.Equal(t, "annotations", map[string]string{application.HoldUntilAnnotation: "2026-01-02T13:00:00Z"}, live.GetAnnotations()) // a hold belongs to its user
 }
 
 // To orphan an Application, the agent does not touch foreign objects, and absent objects stay
@@ -47,8 +43,7 @@ func TestOrphanLeavesForeignObjects(t *testing.T) {
 		live.SetAnnotations(map[string]string{application.OwnerAnnotation: "demo/other apps/Deployment/demo/web"})
 	})
 	delete(w.objects, "ConfigMap config")
-	w.mustReconcile(t)
-	w.checkTouches(t)
+	w.checkLastPass(t)
 	w.checkHeld(t, false)
 }
 
@@ -86,11 +81,7 @@ func TestBlockedDeletion(t *testing.T) {
 
 			w.finalize(t, "ConfigMap config")
 			w.mustPass(t)
-			for _, held := range w.inventory(t) {
-				if held == "ConfigMap config" {
-					t.Error("it is still held")
-				}
-			}
+			check.Equal(t, "it is still held", false, slices.Contains(w.inventory(t), "ConfigMap config"))
 		})
 	}
 }
@@ -101,15 +92,12 @@ func TestDeletionInAnotherVersion(t *testing.T) {
 	w := running(t, twoObjects, "")
 	const created = `"apiVersion":"apps/v1","kind":"Deployment"`
 	key := application.InventoryKey(application.LocalCluster)
-	if !strings.Contains(w.cm.Data[key], created) {
-		t.Fatal(w.cm.Data[key])
-	}
+	check.Equal(t, "the inventory has the version", true, strings.Contains(w.cm.Data[key], created))
 	w.cm.Data[key] = strings.Replace(w.cm.Data[key], created, `"apiVersion":"apps/v1beta1","kind":"Deployment"`, 1)
 	deleted(w)
 	w.mustReconcile(t)
-	if len(w.objects) > 0 || w.app(t).Finalized {
-		t.Errorf("left: %v", w.objects)
-	}
+	w.checkObjects(t, 0)
+	w.checkHeld(t, false)
 }
 
 func deleted(w *world) { w.cm.DeletionTimestamp = &metav1.Time{Time: noon} }
@@ -135,12 +123,9 @@ spec:
 `
 	w := running(t, strings.Replace(manifest, "KEY", `ready: "true", `, 1), "")
 	w.respec(strings.Replace(manifest, "KEY", "", 1), "")
-	_, err := w.reconcile(t)
-	check.Must(t, err)
-	w.checkTouches(t, "Patch Deployment web remove /spec/template/spec/nodeSelector/ready")
-	if got, _, _ := unstructured.NestedMap(w.objects["Deployment web"], "spec", "template", "spec", "nodeSelector"); len(got) != 1 {
-		t.Errorf("nodeSelector: %v", got)
-	}
+	w.checkPass(t, "Patch Deployment web remove /spec/template/spec/nodeSelector/ready")
+	got, _, _ := unstructured.NestedMap(w.objects["Deployment web"], "spec", "template", "spec", "nodeSelector")
+	check.Equal(t, "nodeSelector", map[string]any{"kubernetes.io/os": "linux"}, got)
 }
 
 // A field that becomes null in the manifest has left it, as for kubectl apply. What another client has changed stays.
@@ -149,16 +134,14 @@ func TestAFieldBecomesNull(t *testing.T) {
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: null}`
 	w := running(t, before, "")
 	w.respec(after, "")
-	w.mustPass(t)
-	w.checkTouches(t, "Patch ConfigMap settings remove /data")
+	w.checkPass(t, "Patch ConfigMap settings remove /data")
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
 
 	w = running(t, before, "")
 	w.somebody(t, "somebody", "ConfigMap settings", "3", "data", "b")
 	w.respec(after, "")
-	w.mustPass(t)
-	w.checkTouches(t, "Patch ConfigMap settings remove /data/a")
+	w.checkPass(t, "Patch ConfigMap settings remove /data/a")
 }
 
 // An object that is removed from the spec is deleted if it proves to be ours. It stays in the
@@ -176,11 +159,7 @@ func TestRemovedFromTheSpec(t *testing.T) {
 		{"not ours: it stays, and is no concern of ours any more",
 			func(t *testing.T, w *world) { disown(t, w, "Deployment web") }, nil, []string{"ConfigMap config"}, false},
 		{"of a former Application of this name", func(t *testing.T, w *world) {
-			w.change(t, "Deployment web", func(live *unstructured.Unstructured) {
-				annotations := live.GetAnnotations()
-				annotations[application.OwnerUIDAnnotation] = "former"
-				live.SetAnnotations(annotations)
-			})
+			w.write(t, "Deployment web", "former", "metadata", "annotations", application.OwnerUIDAnnotation)
 		}, nil, []string{"ConfigMap config"}, false},
 		{"kept by a finalizer", func(t *testing.T, w *world) { w.finalize(t, "Deployment web", "somebody/keeps") },
 			[]string{"Delete Deployment web"}, []string{"ConfigMap config", "Deployment web"}, false},
@@ -194,9 +173,8 @@ func TestRemovedFromTheSpec(t *testing.T) {
 			c.set(t, w)
 			before := w.objects["Deployment web"]
 			w.respec(oneObject, "")
-			if _, err := w.reconcile(t); (err != nil) != c.failed {
-				t.Errorf("error %v", err)
-			}
+			_, err := w.reconcile(t)
+			check.Equal(t, "it fails: "+check.Message(err), c.failed, err != nil)
 			w.checkTouches(t, c.calls...)
 			if c.calls == nil && before != nil && w.objects["Deployment web"] == nil {
 				t.Error("the object is gone")
@@ -216,11 +194,8 @@ func TestForgedInventory(t *testing.T) {
 	app := w.app(t)
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "kube-system", Name: "theirs"})
 	check.Must(t, app.Record(w.cm))
-	w.mustReconcile(t)
-	w.checkCalls(t, "Observe", "Write inventory.local", "Start")
-	if w.objects["Service theirs"] == nil {
-		t.Error("it was deleted")
-	}
+	w.checkCallsOfPass(t, "Observe", "Write inventory.local", "Start")
+	w.checkExists(t, "Service theirs", true)
 }
 
 // Another version of its API serves the same object: it is not deleted.
@@ -229,9 +204,7 @@ func TestChangeOfAPIVersion(t *testing.T) {
 	w.respec(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}`, "")
 	w.objects["Deployment web"]["apiVersion"] = "apps/v1" // as the other version serves it
 	w.mustReconcile(t)
-	if slices.Contains(w.calls, "Delete Deployment web") {
-		t.Error("it was deleted")
-	}
+	check.Empty(t, "deletions", w.callsOf("Delete"))
 	want := []manifest.ID{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}}
 	check.Equal(t, "inventory", want, w.app(t).Inventory)
 	w.checkQuiet(t)
@@ -250,17 +223,13 @@ func TestDeletionWaits(t *testing.T) {
 	w.finalize(t, "ConfigMap config")
 	w.mustReconcile(t)
 	w.checkHeld(t, false)
-	if holder := application.HolderLabel(application.LocalCluster); w.cm.Labels[holder] != "" {
-		t.Error("the holder's label is still there")
-	}
+	check.Equal(t, "label of the holder", "", w.cm.Labels[application.HolderLabel(application.LocalCluster)])
 }
 
 func (w *world) checkHeld(t *testing.T, finalized bool, want ...string) {
 	t.Helper()
 	check.Equal(t, "inventory", want, w.inventory(t))
-	if got := w.app(t).Finalized; got != finalized {
-		t.Errorf("finalizer is %v, want %v", got, finalized)
-	}
+	check.Equal(t, "finalizer", finalized, w.app(t).Finalized)
 }
 
 // An object that cannot be deleted does not block the others, but it blocks the Application.
@@ -269,13 +238,9 @@ func TestDeletionFails(t *testing.T) {
 	deleted(w)
 	w.failures["Delete Deployment web"] = noRight("web")
 	_, err := w.reconcile(t)
-	if err == nil || err.Error() != "Forbidden: configmaps web" {
-		t.Errorf("error is %v", err)
-	}
+	check.Equal(t, "error", "Forbidden: configmaps web", check.Message(err))
 	w.checkHeld(t, true, "Deployment web")
-	if w.objects["ConfigMap config"] != nil {
-		t.Error("the other object is still there")
-	}
+	w.checkExists(t, "ConfigMap config", false)
 }
 
 // An Application does not delete foreign objects, and they do not block its deletion.
@@ -284,9 +249,7 @@ func TestDeletionLeavesForeignObjects(t *testing.T) {
 	deleted(w)
 	disown(t, w, "Deployment web")
 	w.mustReconcile(t)
-	if w.objects["Deployment web"] == nil {
-		t.Error("a foreign object was deleted")
-	}
+	w.checkExists(t, "Deployment web", true)
 	w.checkReports(t, "Deleted v1 ConfigMap demo/config")
 	w.checkHeld(t, false)
 }

@@ -48,13 +48,11 @@ const notShown = "the API server's text may repeat values: kubectl apply --dry-r
 func TestRefused(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.respec(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: kube-system}}`, "")
-	w.mustReconcile(t) // no error, and no next pass
-	w.checkCalls(t, "Write status krake.dev/state")
+	w.checkCallsOfPass(t, "Write status krake.dev/state") // no error, and no next pass
 	w.checkReconciled(t, application.StateFailed, "Refused", "refused: data.spec.manifest[0].metadata.namespace: Forbidden: "+
 		`an Application creates objects in its own namespace only: leave it out, or create the Application in namespace "kube-system"`)
 	check.Equal(t, "inventory", []string{"ConfigMap config"}, w.inventory(t))
-	w.mustRest(t)
-	w.checkCalls(t)
+	w.checkCallsOfPass(t)
 
 	w.respec(oneObject, "")
 	w.mustReconcile(t)
@@ -120,7 +118,7 @@ func TestSecretsInAnswers(t *testing.T) {
 		set    func(t *testing.T, w *world)
 		reason string
 		want   string
-		err    string
+		err    string // empty if only another spec helps
 	}{
 		{"of a creation", func(_ *testing.T, w *world) {
 			w.objects = map[string]map[string]any{}
@@ -151,16 +149,8 @@ func TestSecretsInAnswers(t *testing.T) {
 			c.set(t, w)
 			_, err := w.reconcile(t)
 			w.checkReconciled(t, application.StateFailed, c.reason, c.want)
-			text := fmt.Sprintf("%v", err)
-			if c.err == "" {
-				c.err = "<nil>" // only another spec helps
-			}
-			check.Equal(t, "text of the error", c.err, text)
-			for _, said := range []string{text, fmt.Sprintf("%+v %q", err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, "")} {
-				if strings.Contains(said, secret) {
-					t.Errorf("the value got out: %s", said)
-				}
-			}
+			check.Equal(t, "text of the error", c.err, check.Message(err))
+			checkLacks(t, secret, fmt.Sprintf("%v %+v %q", err, err, err), w.cm.Data[application.StatusKey], strings.Join(w.reports, ""))
 		})
 	}
 }
@@ -199,15 +189,12 @@ func TestDamagedDocuments(t *testing.T) {
 				}
 				delete(w.objects, "ConfigMap config")
 				w.mustReconcile(t)
-				if got := w.cm.Data[key]; got != "{" {
-					t.Errorf("%s is %s", key, got)
-				}
+				check.Equal(t, key, "{", w.cm.Data[key])
 				stalled := meta.FindStatusCondition(w.app(t).Status.Conditions, application.StalledCondition)
 				if stalled == nil || stalled.Reason != "Unreadable" || !strings.Contains(stalled.Message, said) {
 					t.Errorf("Stalled is %+v", stalled)
 				}
-				w.mustRest(t)
-				w.checkCalls(t, "Stop")
+				w.checkCallsOfPass(t, "Stop")
 			})
 		}
 	}
@@ -224,9 +211,7 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	w.mustReconcile(t)
 	drift := func(replicas int64) {
 		for i := range 2 {
-			w.change(t, fmt.Sprintf("Deployment web-%03d", i), func(live *unstructured.Unstructured) {
-				check.Must(t, unstructured.SetNestedField(live.Object, replicas, "spec", "replicas"))
-			})
+			w.write(t, fmt.Sprintf("Deployment web-%03d", i), replicas, "spec", "replicas")
 		}
 	}
 	w.admit = func(_, _ map[string]any) error {
@@ -310,20 +295,16 @@ func TestOneObjectApart(t *testing.T) {
 					t.Errorf("result %+v, error %v", result, err)
 				}
 			}
-			if w.objects["Service web"] == nil {
-				t.Fatal("the other object was not created")
-			}
+			w.checkExists(t, "Service web", true)
 			observed := w.app(t).LastObserved.Objects()
 			if len(observed) != 1 || observed[0]["kind"] != "Service" {
 				t.Errorf("last observed: %v", observed)
 			}
 			w.somebody(t, "somebody", "Service web", "NodePort", "spec", "type")
-			if _, err := w.pass(t); (err != nil) != c.fails {
-				t.Errorf("error %v", err)
-			}
-			if spec, _ := w.objects["Service web"]["spec"].(map[string]any); spec["type"] != "ClusterIP" {
-				t.Error("the drift of the other object was not reverted")
-			}
+			_, err := w.pass(t)
+			check.Equal(t, "it fails: "+check.Message(err), c.fails, err != nil)
+			kind, _, _ := unstructured.NestedString(w.objects["Service web"], "spec", "type")
+			check.Equal(t, "type of the other object, whose drift is reverted", "ClusterIP", kind)
 			w.checkReason(t, application.ReconciledCondition, c.reason)
 			w.checkReason(t, application.StalledCondition, c.stalled)
 			before := w.version

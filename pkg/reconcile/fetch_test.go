@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -79,21 +78,15 @@ func TestFetch(t *testing.T) {
 	w, l := fetchedRunning(t)
 	w.checkTouches(t, "Create ConfigMap config", "Create Deployment web")
 	for _, key := range []string{application.TranslatedKey, application.MangledSchemaKey, application.LastAppliedKey} {
-		if text := w.cm.Data[key]; !strings.Contains(text, `"name":"web"`) {
-			t.Errorf("%s is %s", key, text)
-		}
+		check.Equal(t, key+" has the Deployment", true, strings.Contains(w.cm.Data[key], `"name":"web"`))
 	}
 	w.checkQuiet(t)
 	w.checkSilentRestart(t)
 	l.checkFetched(t)
 
-	w.set(t, application.ModeAnnotation, "suspend")
-	w.mustPass(t)
-	if w.cm.Data[application.MangledSchemaKey] == "" || w.cm.Data[application.TranslatedKey] == "" {
-		t.Error("who suspends forgets what was fetched")
-	}
-	w.set(t, application.ModeAnnotation, "enforce")
-	w.mustPass(t)
+	w.passWith(t, application.ModeAnnotation, "suspend")
+	check.Equal(t, "what was fetched is kept", true, w.cm.Data[application.MangledSchemaKey] != "" && w.cm.Data[application.TranslatedKey] != "")
+	w.passWith(t, application.ModeAnnotation, "enforce")
 	w.edit(t, func(cm *corev1.ConfigMap) {
 		cm.Data[application.ObserverSchemaKey] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}"
 	})
@@ -119,9 +112,7 @@ func TestForgedTranslation(t *testing.T) {
 	w.mustPass(t)
 	l.checkFetched(t, sourceURL)
 	w.checkTouches(t)
-	if strings.Contains(w.cm.Data[application.TranslatedKey], "forged") {
-		t.Error("the forged translation is there still")
-	}
+	check.Equal(t, "the forged translation is there still", false, strings.Contains(w.cm.Data[application.TranslatedKey], "forged"))
 }
 
 // While a fetch fails, the objects stay, and it is tried again with growing delays. Nothing is
@@ -136,9 +127,7 @@ func TestFetchThatFails(t *testing.T) {
 	w.checkTouches(t)
 	w.checkReady(t, application.StateTranslating, "FetchFailed", "fetch it: connection refused")
 	w.checkReason(t, application.StalledCondition, "Progressing")
-	if spec := w.app(t).Status.ObservedSpec; spec != former {
-		t.Errorf("the status speaks of spec %s", spec)
-	}
+	check.Equal(t, "spec of the status", former, w.app(t).Status.ObservedSpec)
 	w.checkSilent(t, 3)
 	w.checkObjects(t, 1)
 	l.fetched = nil
@@ -149,9 +138,7 @@ func TestFetchThatFails(t *testing.T) {
 			t.Fatalf("writes: %v", w.writes())
 		}
 	}
-	if tries := len(l.fetched); tries < 8 || tries > 12 {
-		t.Errorf("tried %d times in an hour", tries)
-	}
+	checkRange(t, "tries in an hour", 8, 12, len(l.fetched))
 	l.fails = nil
 	w.step = 10 * time.Minute
 	w.mustPass(t)
@@ -241,28 +228,20 @@ func TestFetchThatIsOff(t *testing.T) {
 func TestFetchOnAnotherCluster(t *testing.T) {
 	w, l := fetchedRunning(t)
 	here, there := w.objects, map[string]map[string]any{}
-	documents := func() []string {
-		return []string{w.cm.Data[application.LearnedKey], w.cm.Data[application.LastObservedKey]}
-	}
-	before := documents()
+	before := w.documents(t)
+	check.Equal(t, "cluster of the documents", application.LocalCluster, before[2])
 	w.travel(t, "edge")
 	w.visit("edge", there)
 	l.fails = &net.OpError{Op: "dial", Err: errors.New("no")}
 	w.mustPass(t)
 	w.checkReason(t, application.ReadyCondition, "FetchFailed")
-	if diff := cmp.Diff(before, documents()); diff != "" || w.app(t).Status.ClusterName() != application.LocalCluster {
-		t.Errorf("documents (-before +after):\n%s", diff)
-	}
+	check.Equal(t, "documents", before, w.documents(t))
 	w.Sources = nil
 	w.mustPass(t)
-	if diff := cmp.Diff(before, documents()); diff != "" || w.app(t).Status.ClusterName() != application.LocalCluster {
-		t.Errorf("documents (-before +after):\n%s", diff)
-	}
+	check.Equal(t, "documents", before, w.documents(t))
 	w.visit(application.LocalCluster, here)
 	w.mustPass(t)
-	if len(here) != 2 {
-		t.Errorf("here: %v", here)
-	}
+	check.Equal(t, "objects here", 2, len(here))
 	w.visit("edge", there)
 	w.Sources, l.fails, l.fetched = l, nil, nil
 	w.mustPass(t)
@@ -270,7 +249,5 @@ func TestFetchOnAnotherCluster(t *testing.T) {
 	w.visit(application.LocalCluster, here)
 	w.mustPass(t)
 	l.checkFetched(t)
-	if len(here) > 0 || len(there) != 2 {
-		t.Errorf("here: %v, there: %v", here, there)
-	}
+	check.Equal(t, "objects here and there", []int{0, 2}, []int{len(here), len(there)})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -75,13 +74,9 @@ func TestFight(t *testing.T) {
 			// The first five repairs are as fast as the rival.
 			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
 			check.Equal(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
-			if len(pauses) < 9 {
-				t.Errorf("%d writes, which is to give up", len(written))
-			}
 			inFive := slices.IndexFunc(written, func(at time.Duration) bool { return at > 5*time.Minute })
-			if inFive > 14 || len(written) > 20 {
-				t.Errorf("%d writes in 5 minutes, %d in 10", inFive, len(written))
-			}
+			checkRange(t, "writes in 5 minutes, or -1 if it was shorter", -1, 14, inFive)
+			checkRange(t, "writes, as it never gives up", 10, 20, len(written))
 			contended := meta.FindStatusCondition(w.app(t).Status.Conditions, application.ContendedCondition)
 			if contended.Reason != "CompetingWriter" || !strings.Contains(contended.Message, c.told) {
 				t.Errorf("the condition is %+v, want %q", contended, c.told)
@@ -100,9 +95,7 @@ func TestFightUnderManyNames(t *testing.T) {
 		names++
 		w.flip(t, fmt.Sprintf("rival-%d", names))
 	})
-	if len(written) < 16 || len(written) > 30 {
-		t.Errorf("%d writes in 10 minutes, want the 15 fast ones and about one per minute", len(written))
-	}
+	checkRange(t, "writes in 10 minutes, the 15 fast ones and about one per minute", 16, 30, len(written))
 	w.checkReason(t, application.ContendedCondition, "CompetingWriter")
 }
 
@@ -118,10 +111,8 @@ func TestFightIsTold(t *testing.T) {
 	}
 	w.checkCondition(t, application.ContendedCondition, "CompetingWriter", contendedText)
 	w.checkReason(t, application.ReconciledCondition, "Reconciled") // Reconciled for now
-	if diff := cmp.Diff("Contended v1 ConfigMap demo/config; left unchanged: "+strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
-		w.reports[len(w.reports)-1]); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "report", "Contended v1 ConfigMap demo/config; left unchanged: "+strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
+		w.reports[len(w.reports)-1])
 
 	w.flip(t, "rival")
 	w.checkAfter(t, 400*time.Millisecond, 600*time.Millisecond) // a pause of one second
@@ -136,9 +127,7 @@ func TestFightIsTold(t *testing.T) {
 	w.checkCondition(t, application.ContendedCondition, "NoCompetingWriter", "")
 
 	w.step = time.Second
-	if written := w.fight(t, 7*time.Second, func() { w.flip(t, "rival") }); len(written) != 6 {
-		t.Errorf("after a peace: written at %v, want as many times as at first", written)
-	}
+	check.Equal(t, "writes after a peace, as many as at first", 6, len(w.fight(t, 7*time.Second, func() { w.flip(t, "rival") })))
 }
 
 // While a fight pauses the repairs of an object, the conditions report it.
@@ -193,9 +182,7 @@ func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 		_, _ = w.pass(t) // the passes that tried return the error
 		tries += len(w.touches())
 	}
-	if tries < 10 || tries > 20 {
-		t.Errorf("%d tries in 10 minutes", tries)
-	}
+	checkRange(t, "tries in 10 minutes", 10, 20, tries)
 	w.checkReason(t, application.ReconciledCondition, "Forbidden")
 	clear(w.failures)
 	w.after(t, time.Minute)
@@ -208,8 +195,6 @@ func TestNeitherThereNorMissing(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.failures["Create ConfigMap config"] = apierrors.NewAlreadyExists(resource, "config")
 	w.mustPass(t)
-	if len(w.touches()) > 4 {
-		t.Errorf("writes to the target: %q", w.touches())
-	}
+	checkRange(t, "writes to the target", 0, 4, len(w.touches()))
 	w.checkReason(t, application.ReconciledCondition, "Error")
 }

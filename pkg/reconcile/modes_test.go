@@ -1,27 +1,31 @@
 package reconcile_test
 
 import (
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// alien creates a foreign object of the same name. Its annotations may name another owner.
-func (w *world) alien(annotations map[string]any) {
-	metadata := map[string]any{"name": "config", "namespace": "demo", "uid": "theirs", "resourceVersion": w.next()}
+// theirs returns a foreign object. Its annotations may name another owner.
+func theirs(apiVersion, kind, name string, annotations map[string]any) map[string]any {
+	metadata := map[string]any{"name": name, "namespace": "demo", "uid": "theirs", "resourceVersion": "1"}
 	if annotations != nil {
 		metadata["annotations"] = annotations
 	}
-	w.objects["ConfigMap config"] = map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"a": "theirs"},
-	}
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
+}
+
+// alien creates a foreign object of the same name.
+func (w *world) alien(annotations map[string]any) {
+	live := theirs("v1", "ConfigMap", "config", annotations)
+	live["data"] = map[string]any{"a": "theirs"}
+	w.bump(live)
+	w.objects["ConfigMap config"] = live
 }
 
 // In mode observe, nothing is written to the target, whatever it contains.
@@ -104,8 +108,7 @@ func TestEnforceAgain(t *testing.T) {
 func TestObserveFromTheBeginning(t *testing.T) {
 	w := newWorld(t, oneObject, "")
 	w.annotate(application.ModeAnnotation, application.Observe)
-	w.mustReconcile(t)
-	w.checkTouches(t)
+	w.checkLastPass(t)
 	w.checkHeld(t, false)
 	w.checkReason(t, application.ReconciledCondition, "Drifted")
 	w.checkConditions(t)
@@ -118,9 +121,7 @@ func (w *world) checkConditions(t *testing.T) {
 		application.ReadyCondition, application.ReconciledCondition, application.DriftedCondition,
 		application.ContendedCondition, application.ConflictedCondition, application.StalledCondition,
 	} {
-		if meta.FindStatusCondition(w.app(t).Status.Conditions, name) == nil {
-			t.Errorf("there is no condition %s", name)
-		}
+		check.Equal(t, "there is a condition "+name, true, meta.FindStatusCondition(w.app(t).Status.Conditions, name) != nil)
 	}
 }
 
@@ -142,9 +143,8 @@ func TestSuspend(t *testing.T) {
 			w := c.make(t)
 			w.annotate(application.ModeAnnotation, application.Suspend)
 			w.mustReconcile(t)
-			if slices.Contains(w.calls, "Observe") || len(w.touches()) > 0 || w.calls[0] != "Stop" {
-				t.Errorf("calls: %q", w.calls)
-			}
+			check.Equal(t, "the first call", "Stop", w.calls[0])
+			check.Empty(t, "calls of the target", w.callsOf("Observe", "Create", "Patch", "Delete"))
 			const message = "the Application is suspended: the agent ignores its objects until you resume it (kubectl krake resume)"
 			w.checkReconciled(t, c.want, "Suspended", message)
 			w.checkCondition(t, application.DriftedCondition, "Suspended", message)
@@ -153,9 +153,7 @@ func TestSuspend(t *testing.T) {
 
 			w.annotate(application.ModeAnnotation, application.Enforce)
 			w.mustRest(t)
-			if len(w.touches()) != 1 {
-				t.Errorf("writes to the target: %q", w.touches())
-			}
+			check.Equal(t, "writes to the target", 1, len(w.touches()))
 			w.checkReady(t, application.StateRunning, "Ready", ready)
 		})
 	}
@@ -171,12 +169,8 @@ func TestDeletionInEveryMode(t *testing.T) {
 				w.annotate(application.DeletionPolicyAnnotation, policy)
 				w.mustReconcile(t)
 				deleted(w)
-				if result, err := w.pass(t); err != nil || result != (ctrl.Result{}) {
-					t.Errorf("result %+v, error %v", result, err)
-				}
-				if stays := w.objects["ConfigMap config"] != nil; stays != (policy == application.Orphan) {
-					t.Errorf("the object is there: %v", stays)
-				}
+				w.mustRest(t)
+				w.checkExists(t, "ConfigMap config", policy == application.Orphan)
 				w.checkHeld(t, false)
 			})
 		}
@@ -191,7 +185,6 @@ func TestUnsigned(t *testing.T) {
 	w.respec(twoObjects, "")
 	w.unsigned = true
 	w.mustReconcile(t)
-	w.forget()
 	w.checkPass(t)
 	check.Equal(t, "writes", []string(nil), w.writes())
 	w.checkReason(t, application.ReconciledCondition, "NotAdmitted")
@@ -211,7 +204,6 @@ func TestAnUnsignedMoveIsIgnored(t *testing.T) {
 	w.annotate(application.ClusterAnnotation, "other")
 	w.unsigned = true
 	held := w.inventory(t)
-	w.forget()
 	w.checkPass(t)
 	check.Equal(t, "writes", []string(nil), w.writes())
 	check.Equal(t, "inventory", held, w.inventory(t))

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,12 +21,7 @@ import (
 // travel moves the Application: the user's change, completed by admission.
 func (w *world) travel(t *testing.T, to string) {
 	t.Helper()
-	stored := w.cm.DeepCopy()
-	w.annotate(application.ClusterAnnotation, to)
-	if prepared := mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
-	w.cm.ResourceVersion = w.next()
+	w.set(t, application.ClusterAnnotation, to)
 }
 
 // visit starts an agent of another cluster, without memory and with these objects.
@@ -37,11 +31,16 @@ func (w *world) visit(cluster string, objects map[string]map[string]any) {
 	w.forget()
 }
 
-func (w *world) holders() []string { return application.HoldersOf(w.cm) }
+// passOn makes a pass of an agent of another cluster, as visit starts it.
+func (w *world) passOn(t *testing.T, cluster string, objects map[string]map[string]any) {
+	t.Helper()
+	w.visit(cluster, objects)
+	w.mustReconcile(t)
+}
 
 func (w *world) checkHolders(t *testing.T, want ...string) {
 	t.Helper()
-	check.Equal(t, "holders", want, w.holders())
+	check.Equal(t, "holders", want, application.HoldersOf(w.cm))
 }
 
 // A complete move. Objects stay on the former cluster until all of them exist and are healthy
@@ -51,23 +50,17 @@ func TestMove(t *testing.T) {
 	here, there := w.objects, map[string]map[string]any{}
 	w.travel(t, "edge")
 	w.checkHolders(t, "edge", "local")
-	w.forget()
-
-	w.mustReconcile(t) // the new cluster is still empty
-	w.checkCalls(t, "Stop")
+	w.checkCallsOfPass(t, "Stop") // the new cluster is still empty
 
 	w.visit("edge", there)
 	w.Target = func() types.UID { return "uid of edge" }
 	w.answer = func(live map[string]any) { setPods(&unstructured.Unstructured{Object: live}, 0) }
 	w.mustReconcile(t)
-	if target := w.app(t).Status.Target; target != "uid of edge" {
-		t.Errorf("the status names the target %q", target)
-	}
+	check.Equal(t, "target", "uid of edge", w.app(t).Status.Target)
 	w.checkReason(t, application.MigratingCondition, "WaitingForHealth")
 	w.checkReason(t, application.ReadyCondition, "InProgress")
 	w.checkState(t, application.StateMigrating)
-	w.visit("local", here)
-	w.mustReconcile(t)
+	w.passOn(t, "local", here)
 	w.checkCalls(t, "Stop")
 
 	w.visit("edge", there)
@@ -75,22 +68,16 @@ func TestMove(t *testing.T) {
 	w.mustReconcile(t)
 	w.checkReason(t, application.MigratingCondition, "CleaningUpFormerCluster")
 
-	w.visit("local", here)
-	w.mustReconcile(t)
+	w.passOn(t, "local", here)
 	w.checkCalls(t, "Stop", "Delete Deployment web", "Delete ConfigMap config",
 		"Write inventory.local holder.krake.dev/local finalizers")
-	if len(here) > 0 || len(there) != 2 {
-		t.Errorf("left behind: %v; arrived: %v", here, there)
-	}
+	check.Equal(t, "objects here and there", []int{0, 2}, []int{len(here), len(there)})
 	w.checkHolders(t, "edge")
 
-	w.visit("edge", there)
-	w.mustReconcile(t)
+	w.passOn(t, "edge", there)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkCondition(t, application.MigratingCondition, "", "")
-	if target := w.app(t).Status.Target; target != "" {
-		t.Errorf("at rest the status names the target %s", target)
-	}
+	check.Equal(t, "target at rest", "", w.app(t).Status.Target)
 }
 
 // The states of the new cluster that let the former one delete its objects, and those that do
@@ -99,8 +86,7 @@ func TestWhenAFormerClusterLetsGo(t *testing.T) {
 	handedOver := func(w *world, t *testing.T) {
 		t.Helper()
 		w.travel(t, "edge")
-		w.visit("edge", map[string]map[string]any{})
-		w.mustReconcile(t)
+		w.passOn(t, "edge", map[string]map[string]any{})
 	}
 	cases := []struct {
 		name string
@@ -122,13 +108,9 @@ func TestWhenAFormerClusterLetsGo(t *testing.T) {
 			here := w.objects
 			handedOver(w, t)
 			c.set(w, t)
-			w.visit("local", here)
-			w.mustReconcile(t)
-			if lets := len(here) == 0; lets != c.lets {
-				t.Errorf("left: %v", here)
-			}
-			w.mustRest(t)
-			w.checkCalls(t, "Stop")
+			w.passOn(t, "local", here)
+			check.Equal(t, "it lets go", c.lets, len(here) == 0)
+			w.checkCallsOfPass(t, "Stop")
 		})
 	}
 }
@@ -143,22 +125,16 @@ func TestThereAndBack(t *testing.T) {
 	w.checkHolders(t, "local") // edge has never had any object, if that cluster exists
 
 	w.travel(t, "edge")
-	w.visit("edge", there)
-	w.mustReconcile(t)
+	w.passOn(t, "edge", there)
 	w.travel(t, "local")
 	w.mustReconcile(t)
-	if len(there) != 1 {
-		t.Error("the status speaks of the other cluster, and it was deleted there")
-	}
+	check.Equal(t, "objects there, before the status speaks of this cluster", 1, len(there))
 	w.visit("local", here)
 	delete(here, "ConfigMap config")
 	w.mustReconcile(t)
-	w.visit("edge", there)
-	w.mustReconcile(t)
+	w.passOn(t, "edge", there)
 	w.checkHolders(t, "local")
-	if len(here) != 1 || len(there) != 0 {
-		t.Errorf("here: %v, there: %v", here, there)
-	}
+	check.Equal(t, "objects here and there", []int{1, 0}, []int{len(here), len(there)})
 }
 
 // A status that an agent could not write before the move is not written after the return: the
@@ -172,8 +148,7 @@ func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	w.mustTry(t)
 	w.hubFails = nil
 	w.travel(t, "edge")
-	w.visit("edge", there)
-	w.mustReconcile(t)
+	w.passOn(t, "edge", there)
 	w.travel(t, "local")
 
 	delete(here, "ConfigMap config")
@@ -181,11 +156,8 @@ func TestWhatWasPendingBeforeAMove(t *testing.T) {
 	w.failures["Create ConfigMap config"] = errors.New("no")
 	w.mustFail(t)
 	clear(w.failures)
-	w.visit("edge", there)
-	w.mustReconcile(t)
-	if len(there) != 1 {
-		t.Error("it is nowhere")
-	}
+	w.passOn(t, "edge", there)
+	check.Equal(t, "objects there", 1, len(there))
 }
 
 // Two names refer to one cluster, and the agents do not know each other. The moved objects
@@ -201,9 +173,7 @@ func TestMoveToTheSameClusterByAnotherName(t *testing.T) {
 	w.visit("local", here)
 	w.Target = identity
 	w.mustReconcile(t)
-	if len(here) != 1 {
-		t.Error("it is nowhere")
-	}
+	check.Equal(t, "objects here", 1, len(here))
 	w.checkHolders(t, "edge")
 }
 
@@ -220,9 +190,7 @@ func TestMoveToAnotherNamespaceOfTheSameCluster(t *testing.T) {
 	w.visit("local", here)
 	w.Target = identity
 	w.mustReconcile(t)
-	if len(here) != 0 || len(there) != 1 {
-		t.Errorf("in the former namespace: %v, in the other one: %v", here, there)
-	}
+	check.Equal(t, "objects in the former namespace and in the other one", []int{0, 1}, []int{len(here), len(there)})
 	w.checkHolders(t, "edge")
 }
 
@@ -243,10 +211,7 @@ func TestMoveToAClusterThatWasGivenUp(t *testing.T) {
 // learned.
 func TestArrivalThatIsNone(t *testing.T) {
 	w := running(t, oneObject, "")
-	documents := func() []string {
-		return []string{w.cm.Data[application.LearnedKey], w.cm.Data[application.LastObservedKey], w.app(t).Status.ClusterName()}
-	}
-	want := documents()
+	want := w.documents(t)
 	w.travel(t, "edge")
 	for name, fails := range map[string]func(){
 		"refused":     func() { w.Namespaces.Allowed = []string{"other"} },
@@ -262,9 +227,7 @@ func TestArrivalThatIsNone(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if diff := cmp.Diff(want, documents()); diff != "" {
-			t.Errorf("%s: documents (-before +after):\n%s", name, diff)
-		}
+		check.Equal(t, name+": documents", want, w.documents(t))
 		w.checkReason(t, application.MigratingCondition, "Creating")
 		clear(w.failures)
 		delete(w.cm.Annotations, application.ModeAnnotation)
@@ -278,9 +241,8 @@ func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
 	const observed = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: null}}`
 	assign := func(address string) func(map[string]any) {
 		return func(live map[string]any) {
-			object := unstructured.Unstructured{Object: live}
-			if value, _, _ := unstructured.NestedString(live, "spec", "clusterIP"); value == "" {
-				_ = unstructured.SetNestedField(object.Object, address, "spec", "clusterIP")
+			if addressOf(live) == "" {
+				writes(address, "spec", "clusterIP")(live)
 			}
 		}
 	}
@@ -288,27 +250,20 @@ func TestAssignedValuesStayWhereTheyAre(t *testing.T) {
 	w.answer = assign("10.0.0.1")
 	w.mustReconcile(t)
 	here, there := w.objects, map[string]map[string]any{}
-	if !strings.Contains(w.cm.Data[application.LearnedKey], "10.0.0.1") {
-		t.Fatalf("learned: %s", w.cm.Data[application.LearnedKey])
-	}
+	check.Equal(t, "the address was learned", true, strings.Contains(w.cm.Data[application.LearnedKey], "10.0.0.1"))
 
 	w.travel(t, "edge")
-	if strings.Contains(w.cm.Data[application.LastAppliedKey], "10.0.0.1") {
-		t.Errorf("the other cluster is to have %s", w.cm.Data[application.LastAppliedKey])
-	}
+	checkLacks(t, "10.0.0.1", w.cm.Data[application.LastAppliedKey])
 	w.visit("edge", there)
 	w.answer = assign("10.9.9.9")
 	w.mustReconcile(t)
-	if got, _, _ := unstructured.NestedString(there["Service web"], "spec", "clusterIP"); got != "10.9.9.9" {
-		t.Errorf("the Service has address %q", got)
-	}
+	check.Equal(t, "address of the Service", "10.9.9.9", addressOf(there["Service web"]))
 	if learned := w.cm.Data[application.LearnedKey]; strings.Contains(learned, "10.0.0.1") || !strings.Contains(learned, "10.9.9.9") {
 		t.Errorf("learned: %s", learned)
 	}
 
 	w.travel(t, "local")
-	w.visit("local", here)
-	w.mustReconcile(t)
+	w.passOn(t, "local", here)
 	w.checkTouches(t)
 }
 
@@ -328,12 +283,9 @@ func TestForgedDocuments(t *testing.T) {
 	w.mustReconcile(t)
 	here := w.objects
 	forge(w)
-	w.visit("local", here) // home again, after the agent there has written
-	w.mustReconcile(t)
+	w.passOn(t, "local", here) // home again, after the agent there has written
 	w.checkTouches(t)
-	if learned := w.cm.Data[application.LearnedKey]; !strings.Contains(learned, "10.0.0.1") {
-		t.Errorf("learned: %s", learned)
-	}
+	check.Equal(t, "the address was learned", true, strings.Contains(w.cm.Data[application.LearnedKey], "10.0.0.1"))
 
 	w.travel(t, "edge") // to a cluster where it has never been
 	forge(w)
@@ -341,14 +293,12 @@ func TestForgedDocuments(t *testing.T) {
 	w.visit("edge", map[string]map[string]any{})
 	created := ""
 	w.admit = func(_, after map[string]any) error {
-		created, _, _ = unstructured.NestedString(after, "spec", "clusterIP")
+		created = addressOf(after)
 		return nil
 	}
 	w.answer = func(map[string]any) {}
 	w.mustReconcile(t)
-	if created != "" {
-		t.Errorf("created with the address %s", created)
-	}
+	check.Equal(t, "address at the creation", "", created)
 }
 
 // While the hub does not answer, objects are repaired, but none is created that the hub does
@@ -373,9 +323,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	if drifts := w.app(t).Status.Drifts; len(drifts) != 2 || drifts[1].Count != 3 {
 		t.Errorf("the history: %v", drifts)
 	}
-	if len(w.Pending()) > 0 {
-		t.Error("something is pending still")
-	}
+	check.Empty(t, "pending", w.Pending())
 	w.checkQuiet(t)
 }
 
@@ -458,12 +406,8 @@ func TestATargetThatFallsSilentDuringAPass(t *testing.T) {
 	w.failures["Delete Deployment web"] = silent
 	w.failures["Delete ConfigMap config"] = silent
 	w.mustFail(t)
-	if touches := w.touches(); len(touches) != 1 {
-		t.Errorf("asked: %v", touches)
-	}
-	if held := w.app(t).Inventory; len(held) != 2 {
-		t.Errorf("held: %v", held)
-	}
+	check.Equal(t, "deletions that were asked for", 1, len(w.touches()))
+	check.Equal(t, "held", 2, len(w.app(t).Inventory))
 	clear(w.failures)
 	w.mustReconcile(t)
 	w.checkObjects(t, 0)
@@ -481,15 +425,12 @@ func TestMappedNamespace(t *testing.T) {
 		w.Namespaces.Map = map[string]string{"demo": "tenant"}
 		w.mustReconcile(t)
 		live := unstructured.Unstructured{Object: w.objects["ConfigMap config"]}
-		if live.GetNamespace() != "tenant" {
-			t.Errorf("it is in %q", live.GetNamespace())
-		}
+		check.Equal(t, "namespace", "tenant", live.GetNamespace())
 		check.Equal(t, "what is applied", applied, w.cm.Data[application.LastAppliedKey])
 		w.checkQuiet(t)
 		w.respec(strings.Replace(manifest, `, data: {a: "1"}`, "", 1), "")
 		w.stale["ConfigMap config"] = true
-		w.mustReconcile(t)
-		w.checkTouches(t, "Patch ConfigMap config remove /data")
+		w.checkLastPass(t, "Patch ConfigMap config remove /data")
 		deleted(w)
 		w.mustReconcile(t)
 		w.checkObjects(t, 0)

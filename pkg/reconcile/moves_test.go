@@ -158,10 +158,7 @@ func newRestless(t *testing.T, chance *rand.Rand) *restless {
 		j.seats = append(j.seats, s)
 	}
 	j.versions = []*corev1.ConfigMap{j.seats[0].w.cm}
-	j.seats[2].w.objects[foreign] = map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "b", "namespace": appName.Namespace, "uid": "theirs", "resourceVersion": "1"},
-	}
+	j.seats[2].w.objects[foreign] = theirs("v1", "ConfigMap", "b", nil)
 	for _, s := range j.seats {
 		s.start()
 	}
@@ -276,9 +273,7 @@ func (s *seat) pods() {
 		return
 	}
 	app, err := application.ReadFor(cm, s.name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.Must(s.t, err)
 	s.calling = true
 	defer func() { s.calling = false }()
 	if app.Spec.Hooks.Complete && app.Hooks.Tokens[application.Complete] != "" && s.happens(5) {
@@ -298,9 +293,7 @@ func (s *seat) Call(context.Context, manifest.Ref, int32) error {
 
 // admit completes a user's update as admission does.
 func (j *restless) admit(cm *corev1.ConfigMap) {
-	if prepared := mutate.PrepareForUpdate(j.t.Context().Err, cm, j.stored(), true); len(prepared.Refusals) > 0 {
-		j.t.Fatal(prepared.Refusals)
-	}
+	check.Must(j.t, mutate.PrepareForUpdate(j.t.Context().Err, cm, j.stored(), true).Refusals.ToAggregate())
 	wanted := wantedBy(j.t, cm)
 	maps.DeleteFunc(j.safe, func(name string, _ bool) bool {
 		return cm.DeletionTimestamp != nil || !slices.Contains(wanted, name) || application.HooksOf(cm).Shutdown
@@ -311,9 +304,7 @@ func (j *restless) admit(cm *corev1.ConfigMap) {
 func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 	t.Helper()
 	desired, refusals := mutate.Desire(application.SpecOf(cm), nil)
-	if len(refusals) > 0 {
-		t.Fatal(refusals)
-	}
+	check.Must(t, refusals.ToAggregate())
 	var names []string
 	for _, object := range desired.Resources {
 		id, err := manifest.Identify(object)
@@ -327,9 +318,7 @@ func wantedBy(t *testing.T, cm *corev1.ConfigMap) []string {
 func (j *restless) secure(before, after *corev1.ConfigMap) {
 	said := before.Data[application.StatusKey] != after.Data[application.StatusKey]
 	app, err := application.Read(after)
-	if err != nil {
-		j.t.Error(err)
-	}
+	check.Must(j.t, err)
 	if said && !app.Deleted && app.IsReady() && !app.Spec.Hooks.Shutdown {
 		for _, name := range wantedBy(j.t, after) {
 			j.safe[name] = true
@@ -520,9 +509,7 @@ func (s *seat) checkShutDown(name string) {
 		return
 	}
 	app, err := application.ReadFor(cm, s.name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.Must(s.t, err)
 	if app.IsCurrent() && !app.Deleted || !app.Spec.Hooks.Shutdown || app.Hooks.Completed {
 		return
 	}
@@ -617,16 +604,11 @@ func (s *seat) assign(live map[string]any) {
 		return
 	}
 	s.addresses++
-	if err := unstructured.SetNestedField(live, fmt.Sprintf("%s-%d", s.name, s.addresses), "spec", "clusterIP"); err != nil {
-		s.t.Error(err)
-	}
+	writes(fmt.Sprintf("%s-%d", s.name, s.addresses), "spec", "clusterIP")(live)
 }
 
 func addressOf(live map[string]any) string {
-	address, _, err := unstructured.NestedString(live, "spec", "clusterIP")
-	if err != nil {
-		return ""
-	}
+	address, _, _ := unstructured.NestedString(live, "spec", "clusterIP")
 	return address
 }
 

@@ -3,7 +3,6 @@ package reconcile_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -29,9 +28,7 @@ func TestClusterScope(t *testing.T) {
 	for name, live := range w.objects {
 		got[name] = (&unstructured.Unstructured{Object: live}).GetNamespace()
 	}
-	if diff := cmp.Diff(map[string]string{"ConfigMap other/config": "other", "Namespace other": "", "Service web": "demo"}, got); diff != "" {
-		t.Errorf("namespaces of the objects (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "namespaces of the objects", map[string]string{"ConfigMap other/config": "other", "Namespace other": "", "Service web": "demo"}, got)
 	held := []manifest.ID{
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", Name: "config"},
 		{APIVersion: "v1", Kind: "Namespace", Name: "other"},
@@ -70,14 +67,11 @@ func TestServiceAccount(t *testing.T) {
 			if c.missing {
 				w.failures["As demo deployer"] = reconcile.ErrNoAccount
 			}
-			if _, err := w.reconcile(t); (err != nil) != c.missing {
-				t.Errorf("error %v", err)
-			}
+			_, err := w.reconcile(t)
+			check.Equal(t, "it fails: "+check.Message(err), c.missing, err != nil)
 			check.Equal(t, "accounts", c.calls, w.callsOf("As"))
 			w.checkReason(t, application.ReadyCondition, c.reason)
-			if c.missing != (len(w.objects) == 0) {
-				t.Errorf("objects: %v", w.objects)
-			}
+			check.Equal(t, "nothing is created", c.missing, len(w.objects) == 0)
 		})
 	}
 }

@@ -97,13 +97,18 @@ func (w *world) set(t *testing.T, name, value string) {
 	})
 }
 
+// passWith sets an annotation as a user does, and makes a pass that does not fail.
+func (w *world) passWith(t *testing.T, name, value string) {
+	t.Helper()
+	w.set(t, name, value)
+	w.mustPass(t)
+}
+
 func (w *world) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	t.Helper()
 	stored := w.cm.DeepCopy()
 	change(w.cm)
-	if prepared := mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForUpdate(t.Context().Err, w.cm, stored, true).Refusals.ToAggregate())
 	w.cm.ResourceVersion = w.next()
 }
 
@@ -112,9 +117,7 @@ func (w *world) mustPass(t *testing.T) time.Duration {
 	t.Helper()
 	w.forget()
 	result, err := w.reconcile(t)
-	if err != nil {
-		t.Fatalf("error %v", err)
-	}
+	check.Must(t, err)
 	return result.RequeueAfter
 }
 
@@ -149,9 +152,7 @@ func (w *world) checkToken(t *testing.T, number int) {
 	if want := fmt.Sprintf("number %d", number); !strings.HasSuffix(token, want) {
 		t.Errorf("the token is %q, want %s", token, want)
 	}
-	if got, want := w.app(t).Hooks.Tokens[application.Shutdown], application.DigestOf([]byte(token)); got != want {
-		t.Errorf("the digest is %s, want %s", got, want)
-	}
+	check.Equal(t, "digest of the token", application.DigestOf([]byte(token)), w.app(t).Hooks.Tokens[application.Shutdown])
 }
 
 // checkNoCanary checks that the values of Secrets appear only on the target.
@@ -160,11 +161,7 @@ func (w *world) checkNoCanary(t *testing.T, said ...string) {
 	said = append(said, slices.Collect(maps.Values(w.cm.Data))...)
 	said = append(said, w.reports...)
 	said = append(said, w.calls...)
-	for _, text := range said {
-		if strings.Contains(text, canary) {
-			t.Errorf("a value got out: %s", text)
-		}
-	}
+	checkLacks(t, canary, said...)
 }
 
 // The Secrets are created after the hub has recorded them, and before the workloads that wait
@@ -186,9 +183,7 @@ func TestHookSecrets(t *testing.T) {
 	w.checkToken(t, 3)
 	digest := application.DigestOf([]byte(w.token(t)))
 	for _, key := range []string{application.LastAppliedKey, application.LastObservedKey, application.LearnedKey, application.InventoryKey(application.LocalCluster)} {
-		if !strings.Contains(w.cm.Data[key], digest) {
-			t.Errorf("%s has no digest of the token: %s", key, w.cm.Data[key])
-		}
+		check.Equal(t, key+" has the digest of the token", true, strings.Contains(w.cm.Data[key], digest))
 	}
 	w.checkNoCanary(t)
 	w.checkSilent(t, 3)
@@ -204,9 +199,7 @@ func TestHookSecretsAreReadOnceInAMinute(t *testing.T) {
 		w.mustPass(t)
 		reads += strings.Count(strings.Join(w.calls, "\n"), "Read Secret")
 	}
-	if want := 3 * 4; reads != want {
-		t.Errorf("read %d times in three minutes, want %d", reads, want)
-	}
+	check.Equal(t, "reads in three minutes", 3*4, reads)
 	w.checkSilentRestart(t)
 	w.checkToken(t, 6)
 }
@@ -245,9 +238,7 @@ func TestAlteredHookSecret(t *testing.T) {
 					t.Errorf("reported: %s", report)
 				}
 			}
-			if drifts := len(w.app(t).Status.Drifts); drifts != len(c.touches) {
-				t.Errorf("%d drifts in the history", drifts)
-			}
+			check.Equal(t, "drifts in the history", len(c.touches), len(w.app(t).Status.Drifts))
 			w.checkToken(t, 3)
 			w.checkNoCanary(t)
 			w.checkPass(t)
@@ -304,9 +295,7 @@ func TestTokenThatWasNotRecorded(t *testing.T) {
 	w.restart()
 	w.mustPass(t)
 	w.checkToken(t, 3)
-	if touches := strings.Join(w.touches(), ", "); strings.Contains(touches, "Secret") {
-		t.Errorf("calls: %s", touches)
-	}
+	checkLacks(t, "Secret", w.touches()...)
 }
 
 // The Application has not arrived on this cluster yet, and the first write of the status
@@ -335,29 +324,22 @@ func TestForeignHookSecret(t *testing.T) {
 	}
 	for reason, annotations := range map[string]map[string]any{"AlreadyExists": {}, "OwnedByAnotherApplication": other} {
 		w := hooked(t, "shutdown")
-		w.objects[tokenSecret] = map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"krake_shutdown_token": encoded("theirs")},
-			"metadata": map[string]any{"name": "app-krake-shutdown-secret-token", "namespace": "demo", "uid": "theirs", "annotations": annotations},
-		}
+		w.objects[tokenSecret] = theirs("v1", "Secret", "app-krake-shutdown-secret-token", annotations)
+		w.objects[tokenSecret]["data"] = map[string]any{"krake_shutdown_token": encoded("theirs")}
 		if after := w.mustPass(t); after > time.Minute || after == 0 {
 			t.Errorf("it looks again after %s", after)
 		}
 		w.checkReason(t, application.ReadyCondition, reason)
 		w.checkReason(t, application.ConflictedCondition, reason)
-		if token := w.token(t); token != "theirs" || len(w.app(t).Hooks.Tokens) > 0 {
-			t.Errorf("the token is %q, recorded %v", token, w.app(t).Hooks.Tokens)
-		}
+		check.Equal(t, "token", "theirs", w.token(t))
+		check.Equal(t, "recorded tokens", 0, len(w.app(t).Hooks.Tokens))
 		w.checkSilent(t, 3)
-		if calls := strings.Join(w.calls, ", "); strings.Contains(calls, "Read Secret") {
-			t.Errorf("calls: %s", calls)
-		}
+		checkLacks(t, "Read Secret", w.calls...)
 		w.checkReason(t, application.ReadyCondition, reason)
 		deleted(w)
-		w.set(t, application.HooksAnnotation, "")
-		w.mustPass(t)
-		if w.token(t) != "theirs" || len(w.objects) != 1 {
-			t.Errorf("left: %v", w.objects)
-		}
+		w.passWith(t, application.HooksAnnotation, "")
+		check.Equal(t, "token", "theirs", w.token(t))
+		w.checkObjects(t, 1)
 	}
 }
 
@@ -368,9 +350,7 @@ func TestRenewedCertificate(t *testing.T) {
 	w.step = time.Minute
 	w.checkPass(t, "Patch "+certsSecret+" replace /data/cert.pem replace /data/key.pem")
 	w.checkReports(t, "Configured v1 Secret demo/app-krake-shutdown-secret-certs: data[\"cert.pem\"], data[\"key.pem\"]")
-	if drifts := w.app(t).Status.Drifts; len(drifts) > 0 {
-		t.Errorf("drifts: %v", drifts)
-	}
+	check.Empty(t, "drifts", w.app(t).Status.Drifts)
 	w.checkToken(t, 3)
 }
 
@@ -378,20 +358,16 @@ func TestRenewedCertificate(t *testing.T) {
 func TestHooksThatAreTakenOff(t *testing.T) {
 	w := hookedRunning(t, "complete,shutdown")
 	w.checkToken(t, 6)
-	w.set(t, application.HooksAnnotation, "complete")
-	w.mustPass(t)
+	w.passWith(t, application.HooksAnnotation, "complete")
 	w.checkObjects(t, 5) // the Secrets of the other hook are among them
 	if tokens := w.app(t).Hooks.Tokens; len(tokens) != 1 || tokens[application.Complete] == "" {
 		t.Errorf("tokens: %v", tokens)
 	}
-	w.set(t, application.HooksAnnotation, "complete,shutdown")
-	w.mustPass(t)
+	w.passWith(t, application.HooksAnnotation, "complete,shutdown")
 	w.checkToken(t, 9)
-	w.set(t, application.HooksAnnotation, "")
-	w.mustPass(t)
-	if len(w.objects) != 3 || len(w.app(t).Hooks.Tokens) > 0 {
-		t.Errorf("left: %v, %v", slices.Collect(maps.Keys(w.objects)), w.app(t).Hooks)
-	}
+	w.passWith(t, application.HooksAnnotation, "")
+	w.checkObjects(t, 3)
+	check.Equal(t, "recorded tokens", 0, len(w.app(t).Hooks.Tokens))
 	w.checkQuiet(t)
 }
 
@@ -412,22 +388,18 @@ func TestHookSecretsInEveryMode(t *testing.T) {
 	w.set(t, application.ModeAnnotation, "observe")
 	w.checkPass(t)
 	w.checkReason(t, application.ReconciledCondition, "Drifted")
-	w.set(t, application.ModeAnnotation, "enforce")
-	w.mustPass(t)
+	w.passWith(t, application.ModeAnnotation, "enforce")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 
-	w.set(t, application.ModeAnnotation, "observe")
-	w.mustPass(t)
+	w.passWith(t, application.ModeAnnotation, "observe")
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.somebody(t, "somebody", tokenSecret, encoded("theirs"), "data", "krake_shutdown_token")
 	w.step = time.Minute
 	w.checkPass(t)
 	w.checkCondition(t, application.DriftedCondition, "ObserveMode", "v1 Secret demo/app-krake-shutdown-secret-token: data.krake_shutdown_token")
-	w.set(t, application.ModeAnnotation, "suspend")
-	w.mustPass(t)
+	w.passWith(t, application.ModeAnnotation, "suspend")
 	w.checkCalls(t, "Stop", "Write status")
-	w.set(t, application.ModeAnnotation, "enforce")
-	w.mustPass(t)
+	w.passWith(t, application.ModeAnnotation, "enforce")
 	w.checkToken(t, 3)
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 }
@@ -491,9 +463,7 @@ func TestHookSecretThatFails(t *testing.T) {
 			}
 			w.checkReason(t, application.ReadyCondition, c.reason)
 			w.checkNoCanary(t, fmt.Sprintf("%v %+v", err, err))
-			if touches := len(w.touches()); touches != c.touches {
-				t.Errorf("touched: %v", w.touches())
-			}
+			check.Equal(t, "writes to the target", c.touches, len(w.touches()))
 			clear(w.failures)
 			w.step = time.Minute
 			w.mustPass(t)
@@ -502,9 +472,8 @@ func TestHookSecretThatFails(t *testing.T) {
 	}
 	w := hooked(t, "shutdown")
 	w.Secrets.(*maker).fails = errors.New("no CA")
-	if _, err := w.reconcile(t); err == nil || !strings.Contains(err.Error(), "no CA") {
-		t.Errorf("error %v", err)
-	}
+	_, err := w.reconcile(t)
+	check.Fails(t, "without a CA", err, "no CA")
 	w.checkReason(t, application.ReadyCondition, "Error")
 }
 
@@ -541,9 +510,8 @@ func TestHookSecretsOfARestoredHub(t *testing.T) {
 	}
 	w.mustPass(t)
 	w.checkToken(t, 3)
-	if uid := (&unstructured.Unstructured{Object: w.objects[tokenSecret]}).GetAnnotations()[application.OwnerUIDAnnotation]; uid != "restored-uid" {
-		t.Errorf("it belongs to %s", uid)
-	}
+	owner := (&unstructured.Unstructured{Object: w.objects[tokenSecret]}).GetAnnotations()[application.OwnerUIDAnnotation]
+	check.Equal(t, "UID of its owner", "restored-uid", owner)
 }
 
 // All namespaces get the same token, even if one Secret is created later.
@@ -570,8 +538,6 @@ func encoded(value string) string { return base64.StdEncoding.EncodeToString([]b
 func decoded(t *testing.T, text string) string {
 	t.Helper()
 	value, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Error(err)
-	}
+	check.Must(t, err)
 	return string(value)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -60,9 +59,8 @@ func (w *world) here(t *testing.T) *application.Application {
 // confirm sets the Application's proof that it has shut down.
 func (w *world) confirm(t *testing.T) {
 	t.Helper()
-	if _, err := w.ConfirmShutdown(t.Context(), w.here(t)); err != nil {
-		t.Error(err)
-	}
+	_, err := w.ConfirmShutdown(t.Context(), w.here(t))
+	check.Fails(t, "confirmation", err, "")
 }
 
 // after makes passes, each this long after the one before, and returns when the next one is
@@ -81,9 +79,7 @@ func (w *world) after(t *testing.T, steps ...time.Duration) (due time.Duration) 
 // checkAfter makes a pass this long after the last one, and compares when the next one is due.
 func (w *world) checkAfter(t *testing.T, d, want time.Duration) {
 	t.Helper()
-	if due := w.after(t, d); due != want {
-		t.Errorf("the next pass is due after %s, want %s", due, want)
-	}
+	check.Equal(t, "the next pass is due after", want, w.after(t, d))
 }
 
 func (w *world) record(t *testing.T) application.ShutdownRecord {
@@ -97,9 +93,7 @@ func (w *world) record(t *testing.T) application.ShutdownRecord {
 // checkKept checks that the finalizer is set exactly if the Application is to be kept.
 func (w *world) checkKept(t *testing.T, kept bool) {
 	t.Helper()
-	if len(w.cm.Finalizers) > 0 != kept {
-		t.Errorf("finalizers: %v", w.cm.Finalizers)
-	}
+	check.Equal(t, "it has a finalizer", kept, len(w.cm.Finalizers) > 0)
 }
 
 // All courses of the shutdown of a deleted Application, and their ends. The time of an attempt ends 32 s after the pass before.
@@ -147,9 +141,8 @@ func TestShutdown(t *testing.T) {
 			if c.state == gone {
 				return
 			}
-			if state := w.app(t).Status.State; state != c.state || len(w.objects) != before {
-				t.Errorf("state %s, want %s; %d objects of %d", state, c.state, len(w.objects), before)
-			}
+			w.checkState(t, c.state)
+			w.checkObjects(t, before)
 			if attempt := w.record(t).Attempt; attempt > c.calls {
 				t.Errorf("attempt %d, though it was called %d times", attempt, c.calls)
 			}
@@ -201,14 +194,13 @@ type dying struct{}
 func (dying) Call(context.Context, manifest.Ref, int32) error { panic(crash{}) }
 
 // passUntilCrash makes a pass. If the agent is killed in it, a new agent starts.
-func (w *world) passUntilCrash(t *testing.T) (crashed bool) {
+func (w *world) passUntilCrash(t *testing.T) {
 	t.Helper()
 	defer func() {
 		if cause := recover(); cause != nil {
 			if _, ok := cause.(crash); !ok {
 				panic(cause)
 			}
-			crashed = true
 			w.restart()
 		}
 	}()
@@ -216,7 +208,6 @@ func (w *world) passUntilCrash(t *testing.T) (crashed bool) {
 	if err != nil && !apierrors.IsConflict(err) {
 		t.Error(err)
 	}
-	return false
 }
 
 // obliging simulates Pods that confirm before they answer.
@@ -236,9 +227,7 @@ func TestConfirmedDuringTheCall(t *testing.T) {
 	w.Shutdowns = obliging{w, t}
 	deleted(w)
 	w.after(t, time.Second)
-	if state := w.record(t).State; state != application.StateReady {
-		t.Errorf("state %s", state)
-	}
+	check.Equal(t, "state", application.StateReady, w.record(t).State)
 	w.after(t, time.Second)
 	w.checkKept(t, false)
 }
@@ -308,9 +297,7 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	w.after(t, time.Second)
 	disown(t, w, "Service shutdown")
 	w.after(t, 2*time.Second)
-	if len(c.calls) > 0 {
-		t.Errorf("called: %q", c.calls)
-	}
+	check.Empty(t, "called", c.calls)
 }
 
 // While the target does not answer, the Application waits, and the condition reports it.
@@ -323,28 +310,24 @@ func TestShutdownOfASilentTarget(t *testing.T) {
 	w.checkReason(t, application.ReadyCondition, "TargetUnreachable")
 	clear(w.failures)
 	w.after(t, time.Second)
-	if _, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName}); err != nil {
-		t.Error(err)
-	}
+	_, err := w.Unreachable(t.Context(), ctrl.Request{NamespacedName: appName})
+	check.Must(t, err)
 	w.after(t, time.Second)
 	w.checkReason(t, application.ReadyCondition, "ShuttingDown")
-	if state := w.app(t).Status.State; state != application.StateWaiting || len(c.calls) != 1 {
-		t.Errorf("state %s, called: %q", state, c.calls)
-	}
+	w.checkState(t, application.StateWaiting)
+	check.Equal(t, "calls", 1, len(c.calls))
 }
 
 // An Application whose work is complete is deleted at once, even with a shutdown hook.
 func TestComplete(t *testing.T) {
 	for _, hubIsBack := range []bool{true, false} {
 		w, c := stopping(t)
-		w.set(t, application.HooksAnnotation, "complete,shutdown")
-		w.mustPass(t)
+		w.passWith(t, application.HooksAnnotation, "complete,shutdown")
 		w.forget()
 		if !hubIsBack {
 			w.failures["Delete the Application"] = errSilent
-			if _, err := w.Complete(t.Context(), w.here(t)); err == nil {
-				t.Error("no error")
-			}
+			_, err := w.Complete(t.Context(), w.here(t))
+			check.Fails(t, "completion", err, "connection refused")
 			clear(w.failures)
 			w.restart() // another report is not needed
 			w.mustPass(t)
@@ -354,9 +337,7 @@ func TestComplete(t *testing.T) {
 		}
 		w.mustPass(t)
 		w.checkKept(t, false)
-		if len(c.calls) > 0 {
-			t.Errorf("called: %q", c.calls)
-		}
+		check.Empty(t, "called", c.calls)
 	}
 }
 
@@ -364,17 +345,12 @@ func TestComplete(t *testing.T) {
 func TestCompletedOfAHookThatWasTakenOff(t *testing.T) {
 	w := hookedRunning(t, "complete")
 	w.failures["Delete the Application"] = errors.New("no")
-	if _, err := w.Complete(t.Context(), w.here(t)); err == nil {
-		t.Error("no error")
-	}
+	_, err := w.Complete(t.Context(), w.here(t))
+	check.Fails(t, "completion", err, "no")
 	clear(w.failures)
-	w.set(t, application.HooksAnnotation, "")
-	w.mustPass(t)
-	w.set(t, application.HooksAnnotation, "complete")
-	w.mustPass(t)
-	if w.cm.DeletionTimestamp != nil || w.here(t).Hooks.Completed {
-		t.Error("it is deleted")
-	}
+	w.passWith(t, application.HooksAnnotation, "")
+	w.passWith(t, application.HooksAnnotation, "complete")
+	check.Equal(t, "it is deleted, or to be", false, w.cm.DeletionTimestamp != nil || w.here(t).Hooks.Completed)
 }
 
 // A report from a former cluster does not count.
@@ -410,9 +386,7 @@ func TestMoveWithShutdown(t *testing.T) {
 	edge()
 	w.checkReady(t, application.StateMigrating, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
 	w.checkCondition(t, application.MigratingCondition, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
-	if cluster := w.app(t).Status.ClusterName(); cluster != application.LocalCluster {
-		t.Errorf("the documents are said to be of %s", cluster)
-	}
+	check.Equal(t, "cluster of the documents", application.LocalCluster, w.app(t).Status.ClusterName())
 	w.checkSilent(t, 2)
 	local(time.Second)
 	w.checkSilent(t, 2)
@@ -420,9 +394,8 @@ func TestMoveWithShutdown(t *testing.T) {
 	w.checkReady(t, application.StateWaiting, "WaitingForShutdown", "cluster local: the Application has to shut down there first")
 
 	local(grace + 2*time.Second)
-	if state := w.record(t).State; state != application.StateDegraded || len(here) != 5 {
-		t.Errorf("state %s, %d objects", state, len(here))
-	}
+	check.Equal(t, "state", application.StateDegraded, w.record(t).State)
+	check.Equal(t, "objects here", 5, len(here))
 	w.checkSilent(t, 2)
 	edge()
 	const kept = "cluster local: the Application did not shut down, and is kept: ask again with a new value of krake.dev/shutdown-retry, " +
@@ -443,16 +416,12 @@ func TestMoveWithShutdown(t *testing.T) {
 	edge()
 	w.checkReason(t, application.ReadyCondition, "WaitingForShutdown")
 	local(time.Second)
-	if len(here) > 0 {
-		t.Errorf("left: %v", here)
-	}
+	check.Equal(t, "objects here", 0, len(here))
 	w.checkHolders(t, "edge")
 	edge()
 	w.checkReady(t, application.StateRunning, "Ready", ready)
 	w.checkCondition(t, application.MigratingCondition, "", "")
-	if len(there) != 5 {
-		t.Errorf("there are %d objects", len(there))
-	}
+	check.Equal(t, "objects there", 5, len(there))
 }
 
 // await writes as the agent of edge that it can carry the Application out, and returns here.
@@ -523,9 +492,7 @@ func TestThereAndBackDuringAShutdown(t *testing.T) {
 			w.set(t, application.ModeAnnotation, mode)
 			w.confirm(t)
 			w.after(t, 10*time.Millisecond)
-			if record := w.here(t).Hooks.Shutdown; record != nil {
-				t.Errorf("%s: there is a record: %+v", mode, record)
-			}
+			check.Equal(t, mode+": record", (*application.ShutdownRecord)(nil), w.here(t).Hooks.Shutdown)
 			w.set(t, application.ModeAnnotation, "enforce")
 			w.travel(t, "edge")
 			w.await(t)
@@ -557,9 +524,8 @@ func TestDeletionDuringAMoveWithShutdown(t *testing.T) {
 	w.confirm(t)
 	w.after(t, time.Second)
 	w.checkKept(t, false)
-	if len(here)+len(there) > 0 || len(c.calls) == 0 {
-		t.Errorf("here: %v, there: %v, called: %q", here, there, c.calls)
-	}
+	check.Equal(t, "objects here and there", []int{0, 0}, []int{len(here), len(there)})
+	check.Equal(t, "it was called", true, len(c.calls) > 0)
 }
 
 // In modes without writes, no shutdown is requested.
@@ -569,9 +535,8 @@ func TestMoveWithShutdownInOtherModes(t *testing.T) {
 		w.travel(t, "edge")
 		w.set(t, application.ModeAnnotation, mode)
 		w.after(t, time.Second)
-		if len(c.calls) > 0 || w.here(t).Hooks.Shutdown != nil {
-			t.Errorf("%s: called %q", mode, c.calls)
-		}
+		check.Empty(t, mode+": called", c.calls)
+		check.Equal(t, mode+": record", (*application.ShutdownRecord)(nil), w.here(t).Hooks.Shutdown)
 		w.visit("edge", map[string]map[string]any{})
 		w.after(t, time.Second)
 		w.checkTouches(t)
@@ -589,9 +554,7 @@ func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 	w.after(t, time.Second, grace+2*time.Second)
 	w.visit("edge", there)
 	w.after(t, time.Second)
-	if len(here) > 0 || len(there) != 5 {
-		t.Errorf("here: %d objects, there: %d", len(here), len(there))
-	}
+	check.Equal(t, "objects here and there", []int{0, 5}, []int{len(here), len(there)})
 	w.checkHolders(t, "edge")
 }
 
@@ -600,20 +563,17 @@ func TestMoveOfWhatDoesNotShutDown(t *testing.T) {
 func TestShutdownOnTheSameClusterByAnotherName(t *testing.T) {
 	w, c := stopping(t)
 	here, identity := w.objects, func() types.UID { return "one" }
-	w.set(t, application.HooksAnnotation, "")
-	w.mustPass(t)
+	w.passWith(t, application.HooksAnnotation, "")
 	w.travel(t, "edge")
 	w.visit("edge", here)
 	w.Target = identity
 	w.mustPass(t)
-	w.set(t, application.HooksAnnotation, "shutdown")
-	w.mustPass(t)
+	w.passWith(t, application.HooksAnnotation, "shutdown")
 	w.visit(application.LocalCluster, here)
 	w.Target = identity
 	w.after(t, time.Second)
-	if len(here) != 5 || len(c.calls) > 0 {
-		t.Errorf("left: %v, called: %q", slices.Collect(maps.Keys(here)), c.calls)
-	}
+	check.Equal(t, "objects here", 5, len(here))
+	check.Empty(t, "called", c.calls)
 	w.checkHolders(t, "edge")
 }
 

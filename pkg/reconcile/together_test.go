@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -131,9 +130,7 @@ func drifting(t *testing.T, count int) *world {
 	t.Helper()
 	w := running(t, deployments(count), "")
 	for i := range count {
-		w.change(t, fmt.Sprintf("Deployment web-%03d", i), func(live *unstructured.Unstructured) {
-			check.Must(t, unstructured.SetNestedField(live.Object, int64(7), "spec", "replicas"))
-		})
+		w.write(t, fmt.Sprintf("Deployment web-%03d", i), int64(7), "spec", "replicas")
 	}
 	return w
 }
@@ -156,16 +153,11 @@ func TestObjectsOfAPassAreRepairedTogether(t *testing.T) {
 				reporting--
 			}
 			w.mustReconcile(t)
-			if slow.most != c.most {
-				t.Errorf("%d calls at once, want %d", slow.most, c.most)
-			}
-			if len(w.reports) != count || len(w.app(t).Status.Drifts) != count {
-				t.Errorf("reports %v, history %v", w.reports, w.app(t).Status.Drifts)
-			}
+			check.Equal(t, "calls at once", c.most, slow.most)
+			check.Equal(t, "reports", count, len(w.reports))
+			check.Equal(t, "drifts in the history", count, len(w.app(t).Status.Drifts))
 			w.checkState(t, application.StateRunning)
-			if !w.Slots.TryAcquire(int64(c.slots)) {
-				t.Error("a slot was not given back")
-			}
+			check.Equal(t, "all slots were given back", true, w.Slots.TryAcquire(int64(c.slots)))
 		})
 	}
 }
@@ -203,12 +195,8 @@ func TestPanicOfAWriteIsOneOfThePass(t *testing.T) {
 			}()
 			_, _ = w.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 		}()
-		if slow.inFlight != 1 { // the broken one
-			t.Errorf("%d calls are still in flight", slow.inFlight-1)
-		}
-		if !w.Slots.TryAcquire(2) {
-			t.Error("a slot was not given back")
-		}
+		check.Equal(t, "calls in flight, with the broken one", 1, slow.inFlight)
+		check.Equal(t, "all slots were given back", true, w.Slots.TryAcquire(2))
 		w.Slots.Release(2)
 		slow.breaks = ""
 		w.mustReconcile(t)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -106,9 +105,7 @@ func newWorld(t testing.TB, manifestText, schemaText string) *world {
 		},
 		Data: map[string]string{application.ManifestKey: manifestText, application.ObserverSchemaKey: schemaText},
 	}
-	if prepared := mutate.PrepareForCreate(t.Context().Err, cm); len(prepared.Refusals) > 0 {
-		t.Fatal(prepared.Refusals)
-	}
+	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
 	w := &world{
 		cm: cm, objects: map[string]map[string]any{}, version: 1, now: noon, step: 2 * time.Second,
 		answer: func(map[string]any) {}, admit: func(_, _ map[string]any) error { return nil }, unknown: map[string]error{},
@@ -209,6 +206,13 @@ func (w *world) checkCalls(t *testing.T, want ...string) {
 	check.Equal(t, "calls", want, w.calls)
 }
 
+// checkCallsOfPass makes a pass after which no other is due, and compares all of its calls.
+func (w *world) checkCallsOfPass(t *testing.T, want ...string) {
+	t.Helper()
+	w.mustRest(t)
+	w.checkCalls(t, want...)
+}
+
 // mustRest clears the recorded calls and runs mustReconcile.
 func (w *world) mustRest(t testing.TB) {
 	t.Helper()
@@ -227,13 +231,30 @@ func (w *world) mustFail(t *testing.T) {
 // checkQuiet checks that the next pass finds no differences and writes nothing.
 func (w *world) checkQuiet(t *testing.T) {
 	t.Helper()
-	w.mustRest(t)
-	w.checkCalls(t, "Observe", "Start")
+	w.checkCallsOfPass(t, "Observe", "Start")
 }
 
 func (w *world) checkReports(t *testing.T, want ...string) {
 	t.Helper()
 	check.Equal(t, "reports", want, w.reports)
+}
+
+// checkLacks checks that a part is in none of the texts.
+func checkLacks(t *testing.T, part string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(text, part) {
+			t.Errorf("%q is in %q", part, text)
+		}
+	}
+}
+
+// checkRange checks that a number is neither below the least nor above the most.
+func checkRange(t *testing.T, what string, least, most, got int) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: %d, want %d to %d", what, got, least, most)
+	}
 }
 
 // app decodes the ConfigMap.
@@ -252,6 +273,18 @@ func (w *world) checkState(t *testing.T, want application.State) {
 	check.Equal(t, "state", want, w.app(t).Status.State)
 }
 
+// checkExists compares whether an object is on the target.
+func (w *world) checkExists(t *testing.T, name string, want bool) {
+	t.Helper()
+	check.Equal(t, name+" exists", want, w.objects[name] != nil)
+}
+
+// documents returns what the Application has learned and observed, and the cluster that these documents are of.
+func (w *world) documents(t *testing.T) []string {
+	t.Helper()
+	return []string{w.cm.Data[application.LearnedKey], w.cm.Data[application.LastObservedKey], w.app(t).Status.ClusterName()}
+}
+
 // checkObjects compares the number of objects on the target.
 func (w *world) checkObjects(t *testing.T, want int) {
 	t.Helper()
@@ -262,9 +295,7 @@ func (w *world) checkObjects(t *testing.T, want int) {
 
 func (w *world) checkNothingLearned(t *testing.T) {
 	t.Helper()
-	if learned := w.app(t).Learned; len(learned) > 0 {
-		t.Errorf("learned: %v", learned)
-	}
+	check.Empty(t, "learned", w.app(t).Learned)
 }
 
 // checkReady compares the state and the condition Ready.
@@ -289,9 +320,7 @@ func (w *world) checkCondition(t *testing.T, name, reason, message string) {
 	if condition := meta.FindStatusCondition(w.app(t).Status.Conditions, name); condition != nil {
 		got = said{condition.Reason, condition.Message}
 	}
-	if diff := cmp.Diff(said{reason, message}, got); diff != "" {
-		t.Errorf("condition %s (-want +got):\n%s", name, diff)
-	}
+	check.Equal(t, "condition "+name, said{reason, message}, got)
 }
 
 // checkReason compares the reason of a condition, whatever its message.
@@ -327,6 +356,13 @@ func (w *world) checkTouches(t *testing.T, want ...string) {
 func (w *world) checkPass(t *testing.T, touches ...string) {
 	t.Helper()
 	w.mustPass(t)
+	w.checkTouches(t, touches...)
+}
+
+// checkLastPass is checkPass, and no further pass is due.
+func (w *world) checkLastPass(t *testing.T, touches ...string) {
+	t.Helper()
+	w.mustRest(t)
 	w.checkTouches(t, touches...)
 }
 

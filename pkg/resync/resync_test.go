@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // A difference counts only if the watch had the time to report it.
@@ -33,9 +35,7 @@ func TestADifferenceStandsUntilItIsHeardOf(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.first.Stands(c.listed, c.known); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			check.Equal(t, "it stands", c.want, c.first.Stands(c.listed, c.known))
 		})
 	}
 }
@@ -60,9 +60,7 @@ func TestAnOlderVersionThanBefore(t *testing.T) {
 		{"without order", is("x"), is("5"), false},
 	} {
 		differences := Compare(versionsOf(c.listed), versionsOf(c.known))
-		if err := differences.CheckHistory(); errors.Is(err, ErrRestored) != c.restored {
-			t.Errorf("%s: %v, want restored: %t", c.name, err, c.restored)
-		}
+		check.Equal(t, c.name, c.restored, errors.Is(differences.CheckHistory(), ErrRestored))
 	}
 }
 

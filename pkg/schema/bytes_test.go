@@ -29,9 +29,7 @@ func FuzzBytes(f *testing.F) {
 		}
 		desired := objectsIn(resources)
 		own, err := set.Of(desired)
-		if err != nil {
-			t.Fatalf("a valid set lacks a schema: %v", err)
-		}
+		check.Must(t, err)
 		for i, s := range own {
 			for _, object := range append(objects, desired[i]) {
 				useAll(s, desired[i], object)
@@ -133,9 +131,8 @@ func TestTooDeep(t *testing.T) {
 		deep = object{"a": deep}
 	}
 	legal["spec"] = deep
-	if _, findings := schema.Mangle([]any{complete(object{})}, []any{legal}); len(findings) > 0 {
-		t.Errorf("what the decoder lets through is refused: %v", findings)
-	}
+	_, findings = schema.Mangle([]any{complete(object{})}, []any{legal})
+	check.Empty(t, "findings of what the decoder lets through", findings)
 }
 
 // A patch is never larger than a server accepts, and its parts restore everything.

@@ -214,9 +214,8 @@ func TestObserve(t *testing.T) {
 func TestSetOf(t *testing.T) {
 	forEach(t, "set_of.yaml", func(t *testing.T, c testCase) {
 		schemas, err := c.set(t).Of(c.objects("manifests"))
-		if want, _ := c["error"].(string); want != check.Message(err) {
-			t.Fatalf("error %q, want %q", check.Message(err), want)
-		}
+		want, _ := c["error"].(string)
+		check.Equal(t, "error", want, check.Message(err))
 		if err == nil {
 			c.check(t, "want", schema.Set(schemas).Documents())
 		}
@@ -237,9 +236,8 @@ func TestSetRetain(t *testing.T) {
 func TestSetDelta(t *testing.T) {
 	forEach(t, "set_delta.yaml", func(t *testing.T, c testCase) {
 		delta, err := c.set(t).Delta(c.objects("desired"), c.objects("observed"))
-		if want, _ := c["error"].(string); want != check.Message(err) {
-			t.Fatalf("error %q, want %q", check.Message(err), want)
-		}
+		message, _ := c["error"].(string)
+		check.Equal(t, "error", message, check.Message(err))
 		if err != nil {
 			return
 		}

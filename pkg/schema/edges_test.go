@@ -96,9 +96,9 @@ func TestRefinementsAreOwn(t *testing.T) {
 // The identity of a schema has no namespace, and Unobserve cannot remove it.
 func TestIdentityOfASchema(t *testing.T) {
 	s := defaultOf(t, complete(decode(t, "metadata: {namespace: demo}")))
-	if id := s.ID(); id.Namespace != "" || id.Name != "top50" {
-		t.Errorf("the identity is %v", id)
-	}
+	id := s.ID()
+	check.Equal(t, "namespace", "", id.Namespace)
+	check.Equal(t, "name", "top50", id.Name)
 	for _, path := range [][]string{{"metadata", "name"}, {"kind"}, {"metadata", "nothing"}, {}} {
 		same(t, s.Document(), s.Unobserve(path...).Document())
 	}
@@ -112,9 +112,7 @@ func TestFindingsWithLongNames(t *testing.T) {
 		deep = object{strings.Repeat("x", 300): deep}
 	}
 	_, findings := schema.Mangle([]any{complete(object{})}, []any{complete(object{"spec": object{long: 1.5, "x" + long: 1.5, "deep": deep}})})
-	if len(findings) != 3 {
-		t.Fatal(findings)
-	}
+	check.Equal(t, "findings", 3, len(findings))
 	for _, finding := range findings {
 		if !utf8.ValidString(finding.Path+finding.Message) || len(finding.Message) > 1000 || len(finding.Path) > 2000 {
 			t.Errorf("finding with %d and %d bytes", len(finding.Path), len(finding.Message))
@@ -130,7 +128,6 @@ func TestFindingsWithLongNames(t *testing.T) {
 		t.Errorf("%d findings, %d errors", len(findings), len(findings.Errors()))
 	}
 	mixed := append(findings.Warnings()[:1:1], schema.Finding{Code: "mistake"})
-	if len(mixed.Warnings()) != 1 || len(mixed.Errors()) != 1 {
-		t.Errorf("of a mistake and a warning there are %d and %d", len(mixed.Errors()), len(mixed.Warnings()))
-	}
+	check.Equal(t, "warnings", 1, len(mixed.Warnings()))
+	check.Equal(t, "errors", 1, len(mixed.Errors()))
 }

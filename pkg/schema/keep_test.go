@@ -13,9 +13,7 @@ func TestKeep(t *testing.T) {
 	written := complete(decode(t, "spec: {cpu: 500m, inner: {deep: '1'}, parts: [{k: a, v: '1'}], list: [a, b]}"))
 	s := defaultOf(t, desired)
 	forms := s.Forms(desired, written)
-	if len(forms) != 4 {
-		t.Fatalf("%d forms: %v", len(forms), forms)
-	}
+	check.Equal(t, "forms", 4, len(forms))
 	cases := []struct {
 		why, present string
 		want         []string
@@ -39,9 +37,7 @@ func TestKeep(t *testing.T) {
 	t.Run("a path that leads nowhere", func(t *testing.T) {
 		hostile := []schema.Form{{}, {Path: schema.Path{{Field: "kind", Index: -1}}, Want: "Song"}, {Path: schema.Path{{Index: 3}}}, {Path: schema.Path{{Field: "spec", Index: -7}}},
 			{Path: schema.Path{{Field: "spec", Index: -1}, {Field: "list", Index: -1}, {Index: -7}}}}
-		if kept := s.Keep(desired, hostile); kept != nil {
-			t.Errorf("kept is %v", kept)
-		}
+		same(t, []schema.Form(nil), s.Keep(desired, hostile))
 	})
 }
 
@@ -49,9 +45,7 @@ func TestKeep(t *testing.T) {
 // form can make them equal.
 func TestAnotherShapeIsNoForm(t *testing.T) {
 	desired := complete(decode(t, "spec: {inner: {a: 1}, list: [a]}"))
-	if forms := defaultOf(t, desired).Forms(desired, complete(decode(t, "spec: {inner: a, list: a}"))); forms != nil {
-		t.Errorf("forms are %v", forms)
-	}
+	same(t, []schema.Form(nil), defaultOf(t, desired).Forms(desired, complete(decode(t, "spec: {inner: a, list: a}"))))
 }
 
 // Keep retains all forms of a desired object. Of another desired object's forms, it drops only
@@ -105,7 +99,5 @@ func TestFormJSON(t *testing.T) {
 	var got []schema.Form
 	check.Must(t, json.Unmarshal([]byte(stored), &got))
 	same(t, forms, got)
-	if err := json.Unmarshal([]byte(`[{"path":[-1],"want":1}]`), &got); err == nil {
-		t.Error("a hostile path is read")
-	}
+	check.Equal(t, "a hostile path is read", false, json.Unmarshal([]byte(`[{"path":[-1],"want":1}]`), &got) == nil)
 }

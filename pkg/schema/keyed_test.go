@@ -134,9 +134,7 @@ func TestLearnedElementsReplaceNobody(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			desired := decode(t, "{apiVersion: v1, kind: Service, metadata: {name: echo}, spec: "+c.manifest+"}")
 			set, findings := schema.Mangle([]any{desired}, []any{document})
-			if len(findings) > 0 {
-				t.Fatal(findings)
-			}
+			check.Empty(t, "findings", findings)
 			known := set[0].LateInitialize(desired, decode(t, "spec: {ports: [{port: 8080}, {port: 81}]}"))
 			known["spec"].(object)["ports"] = append(desired["spec"].(object)["ports"].([]any), object{"port": int64(81)})
 			same(t, c.want, set[0].Patch(known, decode(t, "spec: "+c.live)))

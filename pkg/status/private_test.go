@@ -1,11 +1,13 @@
 package status_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/pkg/status"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // at returns the path of the steps. "0" is an index.
@@ -69,8 +71,6 @@ func TestIsPrivate(t *testing.T) {
 		{"Service", "metadata annotations example.org/note", strings.Repeat("x", 65), true},
 		{"Service", "metadata annotations", map[string]any{}, true},
 	} {
-		if got := status.IsPrivate(c.kind, at(c.path), c.value); got != c.private {
-			t.Errorf("%s %s: %v: private %v, want %v", c.kind, c.path, c.value, got, c.private)
-		}
+		check.Equal(t, fmt.Sprintf("%s %s: %v is private", c.kind, c.path, c.value), c.private, status.IsPrivate(c.kind, at(c.path), c.value))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/pacing"
 	"github.com/krake-observer/krake-observer/pkg/status"
+	"github.com/krake-observer/krake-observer/test/check"
 )
 
 // rolling is an Application of one Deployment, during a rollout.
@@ -78,9 +79,7 @@ func TestUrgency(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			next := rolling()
 			c.change(next)
-			if got := status.UrgencyOf(rolling(), next); got != c.want {
-				t.Errorf("urgency %d, want %d", got, c.want)
-			}
+			check.Equal(t, "urgency", c.want, status.UrgencyOf(rolling(), next))
 		})
 	}
 }
@@ -93,7 +92,5 @@ func TestUrgencyWithoutRoom(t *testing.T) {
 		app.Status.Conditions = append(app.Status.Conditions, metav1.Condition{Type: application.StatusTruncatedCondition, Status: metav1.ConditionTrue})
 	}
 	published.Status.Objects, published.Status.ContainerHealth = nil, nil
-	if got := status.UrgencyOf(published, next); got != pacing.Texts {
-		t.Errorf("urgency %d, want that of a text", got)
-	}
+	check.Equal(t, "urgency", pacing.Texts, status.UrgencyOf(published, next))
 }

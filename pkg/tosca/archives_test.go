@@ -337,7 +337,6 @@ func TestManifestsAreApart(t *testing.T) {
 	check.Must(t, err)
 	got[0].(map[string]any)["metadata"].(map[string]any)["name"] = "changed"
 	id, err := manifest.Identify(got[1].(map[string]any))
-	if err != nil || id.Name != "a" {
-		t.Error(id, err)
-	}
+	check.Must(t, err)
+	check.Equal(t, "name", "a", id.Name)
 }

@@ -58,9 +58,7 @@ func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []by
 		t.Errorf("the second time it gives something else: %v, %v\n%v\n%v", err, again, first, second)
 	}
 	if err != nil {
-		if first != nil {
-			t.Errorf("a result beside the error %v", err)
-		}
+		check.Equal(t, "a result beside the error", nil, first)
 		if len(err.Error()) > 20<<10 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
@@ -70,9 +68,8 @@ func obeysTheLaws(t *testing.T, translate func([]byte) ([]any, error), text []by
 		t.Errorf("%d resources", len(first))
 	}
 	for _, resource := range first {
-		if _, err := manifest.Identify(resource.(map[string]any)); err != nil {
-			t.Error(err)
-		}
+		_, err := manifest.Identify(resource.(map[string]any))
+		check.Fails(t, "identity", err, "")
 	}
 	published, err := json.Marshal(first)
 	check.Must(t, err)

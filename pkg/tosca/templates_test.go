@@ -311,9 +311,7 @@ func TestTranslate(t *testing.T) {
 func (v variant) check(t *testing.T, got []any, err error) {
 	t.Helper()
 	if v.err != "" {
-		if got != nil {
-			t.Errorf("manifests beside the error: %v", got)
-		}
+		check.Equal(t, "manifests beside the error", nil, got)
 		check.Fails(t, "translation", err, v.err)
 		return
 	}

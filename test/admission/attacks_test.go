@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -115,10 +116,7 @@ func TestOddRequests(t *testing.T) {
 // all objects of a kind.
 func TestRightsAreThoseOfTheUser(t *testing.T) {
 	namespace := newNamespace(t)
-	makeKinds(t)
-	another := strings.NewReplacer("songs", "configmaps", "Song", "ConfigMap", "song", "configmap").Replace(strings.Split(stage, "---")[0])
-	root.mustKubectl(t, another, "apply", "-f", "-")
-	root.mustKubectl(t, "", "wait", "--for=condition=Established", "crd/configmaps.stage.example.com")
+	hub.Make(t, "", stage+"---"+kit.Definition("stage.example.com", "ConfigMap", anything))
 	config := kinds()[0].object("", "new", "1")
 	grant(t, "named", namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create"}},
@@ -126,7 +124,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 	grant(t, "status", namespace, everyConfigMap(),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"*"}})
 	grant(t, "member", namespace, everyConfigMap())
-	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "group", "--clusterrole=edit", "--group=builders")
+	bindTo(t, "group", namespace, "ClusterRole", "edit", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "builders"})
 	kit.EventuallyNil(t, func() error { // the API server must see the bindings first
 		return createAs(t, namespace, rest.ImpersonationConfig{UserName: "member", Groups: []string{"builders"}}, config)
 	})
@@ -155,11 +153,7 @@ func TestRightsAreThoseOfTheUser(t *testing.T) {
 // createAs creates an Application as a user with groups, as a dry run.
 func createAs(t *testing.T, namespace string, as rest.ImpersonationConfig, object string) error {
 	t.Helper()
-	config := hub.RESTConfig()
-	config.Impersonate = as
-	client, err := kubernetes.NewForConfig(config)
-	kit.Must(t, err)
-	return kit.ErrorOf(client.CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "app", object), dryRun))
+	return kit.ErrorOf(clientAs(t, as).CoreV1().ConfigMaps(namespace).Create(t.Context(), withManifest(namespace, "app", object), dryRun))
 }
 
 // An Application whose manifest has an Application, itself or another one, harms
@@ -171,7 +165,8 @@ func TestAnApplicationThatAsksForOne(t *testing.T) {
 	judge(t, "an Application has itself", invalidText, create(t, low, withManifest(namespace, "self", kinds()[0].object("", "self", "1"))))
 	kit.Must(t, create(t, low, withManifest(namespace, "thief", kinds()[0].object("", "web", "1"))))
 	eventuallyState(t, application.StateFailed, namespace, "thief")
-	admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "thief", "--timeout", kit.Timeout.String())
+	kit.Must(t, admin.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "thief", metav1.DeleteOptions{}))
+	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "thief")
 	mustHeal(t, namespace, "web")
 	if after := get(t, namespace, "web"); after.UID != before.UID || after.Data[application.ManifestKey] != before.Data[application.ManifestKey] {
 		t.Errorf("it was changed: %v", after)
@@ -228,31 +223,33 @@ func TestASecretByAnotherWord(t *testing.T) {
 func TestTheAgentLendsNoRights(t *testing.T) {
 	namespace := newNamespace(t)
 	const name = "test-roles-for-the-agent"
-	hub.Apply(t, `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: `+name+`, labels: {krake.dev/aggregate-to-agent: "true"}}
-rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, list, watch, create, patch, delete]}]
-`)
-	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", name) })
+	roleBindings := rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()}
+	_, err := hub.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"krake.dev/aggregate-to-agent": "true"}}, Rules: []rbacv1.PolicyRule{roleBindings},
+	}, metav1.CreateOptions{})
+	kit.Must(t, err)
+	t.Cleanup(func() {
+		kit.Must(t, hub.RbacV1().ClusterRoles().Delete(context.Background(), name, metav1.DeleteOptions{}))
+	})
 	const binder user = "binder" // may bind only their own few rights
-	grant(t, binder, namespace, everyConfigMap(),
-		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: allVerbs()})
+	grant(t, binder, namespace, everyConfigMap(), roleBindings)
 	kit.EventuallyTrue(t, "the API server does not know the roles", func() bool {
-		return agent.can("create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.can("create", "configmaps", namespace)
+		return agent.may(t, "create", "rolebindings.rbac.authorization.k8s.io", namespace) && binder.may(t, "create", "configmaps", namespace)
 	})
 	lend := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lent}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-workloads}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: binder}]}"
-	text, err := binder.kubectl("---\n"+lend, "--namespace", namespace, "create", "-f", "-")
-	if err == nil || !strings.Contains(text, "attempting to grant RBAC permissions not currently held") {
-		t.Fatalf("by hand: %v %s", err, text)
+	byHand, err := yaml.YAMLToJSON([]byte(lend))
+	kit.Must(t, err)
+	err = kit.Send(t, binder.client(t), "POST /apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace+"/rolebindings", string(byHand))()
+	if err == nil || !strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held") {
+		t.Fatalf("by hand: %v", err)
 	}
 	v := verdictOf(create(t, binder, withManifest(namespace, "lend", lend)))
 	t.Logf("by an Application: %s", v)
 	if v != admitted {
 		return
 	}
-	eventuallyStatus(t, namespace, "lend")
-	if binder.can("create", "deployments.apps", namespace) {
+	kit.EventuallyTrue(t, "there is no status", func() bool { return get(t, namespace, "lend").Data[application.StatusKey] != "" })
+	if binder.may(t, "create", "deployments.apps", namespace) {
 		t.Error("the agent has lent its rights to a user who has none of them")
 	}
 }

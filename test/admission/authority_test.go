@@ -93,7 +93,7 @@ func newMatrix(t *testing.T) *matrix {
 	t.Helper()
 	m := &matrix{namespace: newNamespace(t), other: newNamespace(t), clients: map[user]kubernetes.Interface{}}
 	bindMore(t, m.namespace, m.other)
-	makeKinds(t)
+	hub.Make(t, "", stage)
 	for _, u := range rowUsers() {
 		m.clients[u] = u.client(t)
 	}
@@ -273,5 +273,5 @@ func (m *matrix) beacon(t *testing.T) string {
 
 func (m *matrix) has(t *testing.T, k kind, name string) bool {
 	t.Helper()
-	return root.mustKubectl(t, "", "--namespace", m.namespace, "get", k.resource, name, "--ignore-not-found", "-o", "name") != ""
+	return hub.Get(t, k.resourceOf(), m.namespace, name) != nil
 }

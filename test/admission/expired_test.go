@@ -21,6 +21,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -96,23 +97,35 @@ func (e *expired) configure(t *testing.T, namespace string, change func(*admissi
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, configurations.Delete(context.Background(), name, metav1.DeleteOptions{})) })
 	kit.EventuallyTrue(t, "the API server does not call "+e.url, func() bool {
-		err := createDry(t, root, newApplication(namespace, "probe"))
+		err := create(t, root, newApplication(namespace, "probe"), dryRun)
 		return e.connections.Load() > 0 || strings.Contains(errorText(err), webhook.Name)
 	})
 }
 
+// shipped is the configuration that withoutConfiguration has deleted, as the manifests have it: without a CA, which the webhook adds.
+var shipped *admissionregistrationv1.MutatingWebhookConfiguration
+
 // withoutConfiguration deletes the shipped configuration until the test ends.
 func withoutConfiguration(t *testing.T) {
 	t.Helper()
-	err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "krake-webhook", metav1.DeleteOptions{})
+	configurations := hub.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	found, err := configurations.Get(t.Context(), "krake-webhook", metav1.GetOptions{})
 	kit.Must(t, err)
-	t.Cleanup(func() { applyAgain(t, context.Background()) })
+	kit.Must(t, configurations.Delete(t.Context(), found.Name, metav1.DeleteOptions{}))
+	found.ObjectMeta = metav1.ObjectMeta{Name: found.Name, Labels: found.Labels, Annotations: found.Annotations}
+	found.Webhooks[0].ClientConfig.CABundle = nil
+	shipped = found
+	t.Cleanup(func() { restore(t) })
 	kit.Must(t, installed.WaitNotCalled(t.Context()))
 }
 
-// applyAgain restores deleted objects, as an administrator would.
-func applyAgain(t *testing.T, ctx context.Context) { //nolint:revive // a test comes before its context
+// restore creates the shipped configuration again, if it is not there, as an administrator would.
+func restore(t *testing.T) {
 	t.Helper()
-	kit.Must(t, installed.Apply(ctx))
+	ctx := context.WithoutCancel(t.Context())
+	_, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, shipped, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		kit.Must(t, err)
+	}
 	kit.Must(t, installed.WaitCalled(ctx))
 }

@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,24 +51,35 @@ func mustRun(t *testing.T, namespace, name string) {
 	eventuallyState(t, application.StateRunning, namespace, name)
 }
 
-var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-
-// createDry is [create] as a dry run.
-func createDry(t *testing.T, as user, cm *corev1.ConfigMap) error {
+// mustRunLeaving is [mustRun] for an Application leaving, which is then being deleted until the test ends.
+func mustRunLeaving(t *testing.T, namespace string) {
 	t.Helper()
-	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, dryRun))
+	mustRun(t, namespace, "leaving")
+	kit.Must(t, patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": ["example.org/stays", "local.krake.dev/resources"]}}`))
+	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
+	t.Cleanup(func() {
+		kit.Eventually(t, func() string { // its agent removes its own finalizer first
+			err := hub.TryChange(context.Background(), kit.ConfigMaps, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
+			if apierrors.IsNotFound(err) {
+				return ""
+			}
+			return "it is still there: " + errorText(err)
+		})
+	})
 }
 
-func create(t *testing.T, as user, cm *corev1.ConfigMap) error {
+var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+// create creates a ConfigMap, with [dryRun] as a dry run.
+func create(t *testing.T, as user, cm *corev1.ConfigMap, options ...metav1.CreateOptions) error {
 	t.Helper()
-	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{}))
+	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, append(options, metav1.CreateOptions{})[0]))
 }
 
 // patch changes a ConfigMap with a merge patch.
 func patch(t *testing.T, as user, namespace, name, patch string) error {
 	t.Helper()
-	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{}))
+	return try(t, as, types.MergePatchType, namespace, name, patch)
 }
 
 // get reads a ConfigMap, or returns nil.
@@ -101,12 +114,6 @@ func eventuallyState(t *testing.T, want application.State, namespace, name strin
 		}
 		return ""
 	})
-}
-
-// eventuallyStatus waits until the Application has a status.
-func eventuallyStatus(t *testing.T, namespace, name string) {
-	t.Helper()
-	kit.EventuallyTrue(t, "no status of "+name, func() bool { return get(t, namespace, name).Data[application.StatusKey] != "" })
 }
 
 // eventuallyGone waits until a ConfigMap and the Service of its name do not exist.

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/hostile"
@@ -153,21 +153,12 @@ func reviewOf(u user, object any) []byte {
 func allowTime(t *testing.T) {
 	t.Helper()
 	configurations := hub.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	set := func(ctx context.Context, seconds int32) error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the webhook writes its CAs there
-			found, err := configurations.Get(ctx, "krake-webhook", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			for i := range found.Webhooks {
-				found.Webhooks[i].TimeoutSeconds = &seconds
-			}
-			_, err = configurations.Update(ctx, found, metav1.UpdateOptions{})
-			return err
-		})
+	set := func(seconds int) error {
+		patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": %d}]`, seconds)
+		return kit.ErrorOf(configurations.Patch(context.WithoutCancel(t.Context()), "krake-webhook", types.JSONPatchType, patch, metav1.PatchOptions{}))
 	}
-	kit.Must(t, set(t.Context(), 30))
-	t.Cleanup(func() { kit.Must(t, set(context.WithoutCancel(t.Context()), 10)) })
+	kit.Must(t, set(30))
+	t.Cleanup(func() { kit.Must(t, set(10)) })
 }
 
 // postJunk posts a thousand requests at once, while Applications are admitted. It shows that they are, and that memory

@@ -94,7 +94,7 @@ func createUnadmitted(t *testing.T, namespace string) error {
 		return err
 	}
 	notActedUpon(t, namespace, "new")
-	applyAgain(t, t.Context())
+	restore(t)
 	notActedUpon(t, namespace, "new")
 	return nil
 }

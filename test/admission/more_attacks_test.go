@@ -43,11 +43,8 @@ func carriedOut(t *testing.T, as user, app *corev1.ConfigMap) error {
 // Attacks of a user with all rights on ConfigMaps and no other, line by line as docs/attacks.md has them.
 func TestAttacksOfAUserWithConfigMaps(t *testing.T) {
 	namespace := newNamespace(t)
-	for _, name := range []string{"web", "leaving"} {
-		mustRun(t, namespace, name)
-	}
-	kit.Must(t, patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": ["example.org/stays", "local.krake.dev/resources"]}}`))
-	kit.Must(t, hub.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
+	mustRun(t, namespace, "web")
+	mustRunLeaving(t, namespace)
 	edit := func(name, body string) func() error {
 		return func() error { return patch(t, low, namespace, name, body) }
 	}
@@ -88,13 +85,6 @@ func TestAttacksOfAUserWithConfigMaps(t *testing.T) {
 		{What: "has the guard refuse other users' changes", By: "that its user may not do", Try: annotate("web", application.GuardAnnotation, "deny")},
 		{What: "has an Application deleted if its shutdown fails", By: "that its user may not do", Try: annotate("web", application.ShutdownStrategyAnnotation, "delete")},
 		{What: "claims that a Habitat generated an Application", By: "that its user may not do", Try: annotate("web", application.GeneratedFromAnnotation, "Habitat/web")},
-	})
-	kit.Eventually(t, func() string { // the agent takes its own off
-		err := patch(t, root, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		return "it is still there: " + errorText(err)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -32,7 +33,7 @@ func killWebhook(t *testing.T) {
 func eventuallyRefused(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() string {
-		err := createDry(t, root, newApplication("default", "probe"))
+		err := create(t, root, newApplication("default", "probe"), dryRun)
 		if err != nil && strings.Contains(err.Error(), "connect: connection refused") {
 			return ""
 		}
@@ -79,13 +80,15 @@ func TestClusterLivesWhileTheWebhookIsDown(t *testing.T) {
 	// The garbage collector removes a finalizer for that, and does not meet the webhook.
 	t.Run("an Application is deleted, and its status says so meanwhile", func(t *testing.T) {
 		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": ["example.com/hold"]}}`)
-		admin.mustKubectl(t, "", "--namespace", namespace, "delete", "configmap", "leaving", "--wait=false", "--cascade=foreground")
+		foreground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
+		kit.Must(t, admin.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "leaving", foreground))
 		eventuallyState(t, application.StateDeleting, namespace, "leaving")
 		hub.Change(t, kit.Services, namespace, "leaving", `{"metadata": {"finalizers": null}}`)
 		eventuallyGone(t, namespace, "leaving")
 	})
 	t.Run("a namespace with Applications is deleted", func(t *testing.T) {
-		root.mustKubectl(t, "", "delete", "namespace", doomed, "--timeout", kit.Timeout.String())
+		kit.Must(t, root.client(t).CoreV1().Namespaces().Delete(t.Context(), doomed, metav1.DeleteOptions{}))
+		hub.EventuallyGone(t, kit.Namespaces, "", doomed)
 	})
 	t.Run("after the restart Applications are admitted again", func(t *testing.T) {
 		kit.Must(t, installed.StartWebhook(t.Context()))
@@ -128,14 +131,15 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	var usual, beside tally
-	writePlain(t, &usual, namespace, 4, 25)
+	writePlain(t, &usual, namespace, 4, 5)
 	usual.check(t, "plain writes, the webhook answers")
-	hangWebhook(t)
+	kit.Must(t, installed.HangWebhook())
+	t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
 
 	t.Run("plain ConfigMaps and agents do not get there", func(t *testing.T) {
 		before := callsOfWebhook(t)
 		var hanging tally
-		writePlain(t, &hanging, namespace, 4, 25)
+		writePlain(t, &hanging, namespace, 4, 10)
 		hanging.check(t, "plain writes, the webhook hangs")
 		mustHeal(t, namespace, "web")
 		if calls := callsOfWebhook(t) - before; calls != 0 {
@@ -143,19 +147,18 @@ func TestHangingWebhookDelaysApplicationsOnly(t *testing.T) {
 		}
 	})
 	t.Run("the write of an Application ends at the timeout", func(t *testing.T) {
-		var text string
 		var err error
 		begin := time.Now()
-		during(t.Context(), func(context.Context) { writePlain(t, &beside, namespace, 2, 5) }, func() {
-			text, err = editor.kubectl(kit.YAML(t, newApplication(namespace, "slow")), "create", "-f", "-")
-			t.Logf("kubectl create took %s", time.Since(begin).Round(time.Millisecond))
+		during(t.Context(), func(context.Context) { writePlain(t, &beside, namespace, 2, 5); time.Sleep(4 * pace) }, func() {
+			err = create(t, editor, newApplication(namespace, "slow"))
+			t.Logf("its creation took %s", time.Since(begin).Round(time.Millisecond))
 		})
 		beside.check(t, "plain writes, beside one that waits for the webhook")
 		if took := time.Since(begin); took < 10*time.Second || took > kit.Timeout {
 			t.Errorf("took %s, want the 10 s of the configuration", took)
 		}
-		if err == nil || !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=10s\": context deadline exceeded\n") {
-			t.Errorf("kubectl says: %s", text)
+		if text := errorText(err); !strings.Contains(text, notCalled) || !strings.HasSuffix(text, "?timeout=10s\": context deadline exceeded") {
+			t.Errorf("the user reads: %s", text)
 		}
 		if get(t, namespace, "slow") != nil {
 			t.Error("the Application was stored")
@@ -189,13 +192,6 @@ func callsOfWebhook(t *testing.T) int {
 	return calls
 }
 
-// hangWebhook lets the webhook hang until the test ends.
-func hangWebhook(t *testing.T) {
-	t.Helper()
-	kit.Must(t, installed.HangWebhook())
-	t.Cleanup(func() { kit.Must(t, installed.ResumeWebhook()) })
-}
-
 // The webhook depends on nothing that it blocks. With its
 // configuration in place, and all replicas down, it starts without help.
 func TestWebhookStartsWithoutItself(t *testing.T) {
@@ -209,8 +205,8 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 	t.Run("a cold start without certificates, as after the installation", func(t *testing.T) {
 		killWebhook(t)
 		hub.Change(t, kit.Secrets, "krake-system", "krake-webhook-certificate", `{"data": null}`)
-		const noAuthority = `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`
-		hub.Kubectl(t, "patch", "mutatingwebhookconfiguration", "krake-webhook", "--type=json", "--patch", noAuthority)
+		kit.Must(t, kit.Send(t, hub, "PATCH /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/krake-webhook",
+			`[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)())
 		kit.Must(t, installed.StartWebhook(t.Context()))
 		mustRun(t, namespace, "first")
 	})
@@ -218,6 +214,7 @@ func TestWebhookStartsWithoutItself(t *testing.T) {
 		var plain, secret tally
 		during(t.Context(), func(context.Context) {
 			writePlain(t, &plain, namespace, 2, 5)
+			time.Sleep(4 * pace)
 			secret.count(func() error {
 				return hub.TryChange(t.Context(), kit.Secrets, "krake-system", "krake-webhook-certificate",
 					`{"metadata": {"annotations": {"example.com/at": "`+time.Now().String()+`"}}}`)

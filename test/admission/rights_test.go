@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -58,10 +59,15 @@ func grant(t *testing.T, u user, namespace string, rules ...rbacv1.PolicyRule) {
 
 func bind(t *testing.T, u user, namespace, kind, role string) {
 	t.Helper()
+	bindTo(t, string(u)+"-"+role, namespace, kind, role, u.subject())
+}
+
+func bindTo(t *testing.T, name, namespace, kind, role string, subject rbacv1.Subject) {
+	t.Helper()
 	_, err := hub.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: string(u) + "-" + role},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-		Subjects:   []rbacv1.Subject{u.subject()},
+		Subjects:   []rbacv1.Subject{subject},
 	}, metav1.CreateOptions{})
 	kit.Must(t, err)
 }
@@ -109,6 +115,12 @@ func kinds() []kind {
 	}
 }
 
+// resourceOf returns the resource of the kind.
+func (k kind) resourceOf() schema.GroupVersionResource {
+	resource, _, _ := strings.Cut(k.resource, ".")
+	return schema.FromAPIVersionAndKind(k.apiVersion, "").GroupVersion().WithResource(resource)
+}
+
 // object returns an object of the kind as in a manifest; the namespace may be empty.
 func (k kind) object(namespace, name, revision string) string {
 	if namespace != "" {
@@ -118,17 +130,11 @@ func (k kind) object(namespace, name, revision string) string {
 		k.apiVersion, k.kind, name, namespace, revision, k.rest)
 }
 
+// anything is a schema that allows every field.
+const anything = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
+
 // stage defines two kinds for the hub: one is namespaced, the other is not.
-const stage = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: songs.stage.example.com}
-spec:
-  group: stage.example.com
-  scope: Namespaced
-  names: {kind: Song, plural: songs, singular: song}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
----
+var stage = kit.Definition("stage.example.com", "Song", anything) + `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: theaters.stage.example.com}
@@ -138,16 +144,6 @@ spec:
   names: {kind: Theater, plural: theaters, singular: theater}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
-
-// makeKinds defines the kinds of the stage on the hub.
-func makeKinds(t *testing.T) {
-	t.Helper()
-	for _, arguments := range [][]string{
-		{"apply", "-f", "-"}, {"wait", "-f", "-", "--for=condition=Established", "--timeout", kit.Timeout.String()},
-	} {
-		root.mustKubectl(t, stage, arguments...)
-	}
-}
 
 // withManifest returns an Application whose manifest has these objects.
 func withManifest(namespace, name string, objects ...string) *corev1.ConfigMap {
@@ -217,11 +213,4 @@ func try(t *testing.T, as user, how types.PatchType, namespace, name, patch stri
 		options.Force = new(true)
 	}
 	return kit.ErrorOf(as.client(t).CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, how, []byte(patch), options))
-}
-
-// can reports whether RBAC allows a request of the user. The resource is named with its
-// API group.
-func (u user) can(verb, resource, namespace string) bool {
-	answer, err := u.kubectl("", "--namespace", namespace, "auth", "can-i", verb, resource)
-	return err == nil && strings.TrimSpace(answer) == "yes"
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -113,9 +115,14 @@ func TestObjectsThatGrantRightsAreRefused(t *testing.T) {
 		}
 	}
 	onlyAllowedWrites(t, since)
-	text, err := root.kubectl("", "get", "clusterroles,clusterrolebindings,namespaces,nodes,crd,priorityclasses", "-o", "name")
-	if err != nil || strings.Contains(text, "danger-") {
-		t.Errorf("%v: %s", err, text)
+	for _, resource := range []schema.GroupVersionResource{
+		kit.ClusterRoles, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), kit.Namespaces, corev1.SchemeGroupVersion.WithResource("nodes"),
+		kit.Definitions, {Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
+	} {
+		list, err := hub.Dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		if err != nil || strings.Contains(string(kit.JSON(t, list)), `"danger-`) {
+			t.Errorf("%s: %v", resource.Resource, err)
+		}
 	}
 }
 
@@ -143,13 +150,15 @@ func dangerByAgent(t *testing.T, namespace string) {
 		app.Labels = map[string]string{application.HolderLabel("local"): "true"} // as if it had been admitted
 		hub.Sign(t, app)
 		kit.Must(t, create(t, low, app))
-		eventuallyState(t, application.StateFailed, namespace, app.Name)
-		status := get(t, namespace, app.Name).Data[application.StatusKey]
-		if !strings.Contains(status, `"reason":"`+refusalBy(dangerous()[i])+`"`) {
-			t.Errorf("%s: %s", dangerous()[i], status)
+	}
+	for i, object := range dangerous() {
+		name := danger(namespace, i, low).Name
+		eventuallyState(t, application.StateFailed, namespace, name)
+		if status := get(t, namespace, name).Data[application.StatusKey]; !strings.Contains(status, `"reason":"`+refusalBy(object)+`"`) {
+			t.Errorf("%s: %s", object, status)
 		}
 	}
-	applyAgain(t, t.Context())
+	restore(t)
 }
 
 // escapes returns manifests that name another namespace, openly or hidden. OTHER stands
@@ -285,12 +294,10 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 			}
 			return patch(t, editor, namespace, "web", `{"metadata": {"annotations": {"krake.dev/application": "v1"}}}`)
 		},
-		"replaced by kubectl": func(t *testing.T, namespace string) error {
+		"replaced": func(t *testing.T, namespace string) error {
 			t.Helper()
 			mustRun(t, namespace, "web")
-			text, err := editor.kubectl(kit.YAML(t, in(namespace)), "replace", "-f", "-")
-			t.Log(text)
-			return err
+			return update(t, editor, in(namespace))
 		},
 		"by a merge patch": byPatch(low, types.MergePatchType, always(data)),
 		"by a JSON patch": byPatch(low, types.JSONPatchType, always(`[
@@ -302,7 +309,8 @@ func TestForgedStatusChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
-			hub.Kubectl(t, "--namespace", namespace, "create", "service", "clusterip", "victim", "--tcp=1")
+			victim := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "victim"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+			kit.Must(t, kit.ErrorOf(hub.CoreV1().Services(namespace).Create(t.Context(), victim, metav1.CreateOptions{})))
 			kit.Must(t, forge(t, namespace))
 			eventuallyState(t, application.StateRunning, namespace, "web")
 			mustHeal(t, namespace, "web")
@@ -398,20 +406,17 @@ func TestDryRunLeavesNothingBehind(t *testing.T) {
 	namespace := newNamespace(t)
 	mustRun(t, namespace, "web")
 	before, since := get(t, namespace, "web"), hub.Mark(t)
-	yaml := kit.YAML(t, newApplication(namespace, "dry"))
 	changed := newApplication(namespace, "web")
 	changed.Data[application.ManifestKey] = strings.ReplaceAll(manifest, "port: 80", "port: 81")
-	text, err := editor.kubectl(yaml, "create", "--dry-run=server", "-o", "yaml", "-f", "-")
-	if err != nil || !strings.Contains(text, application.LastAppliedKey) || !strings.Contains(text, application.HolderLabel("local")) {
-		t.Errorf("%v: %s", err, text)
+	configMaps := editor.client(t).CoreV1().ConfigMaps(namespace)
+	created, err := configMaps.Create(t.Context(), newApplication(namespace, "dry"), dryRun)
+	if err != nil || created.Data[application.LastAppliedKey] == "" || created.Labels[application.HolderLabel("local")] == "" {
+		t.Errorf("%v: %v", err, created)
 	}
-	for _, arguments := range [][]string{
-		{"apply", "--dry-run=server", "-f", "-"},
-		{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"},
-		{"replace", "--dry-run=server", "-f", "-"},
-		{"diff", "-f", "-"},
-		{"--namespace", namespace, "delete", "configmap", "web", "--dry-run=server"},
-	} {
+	kit.Must(t, kit.Send(t, editor.client(t), "PATCH /api/v1/namespaces/"+namespace+"/configmaps/web?fieldManager=edit&force=true&dryRun=All", string(kit.JSON(t, changed)))())
+	kit.Must(t, kit.ErrorOf(configMaps.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: dryRun.DryRun})))
+	kit.Must(t, configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{DryRun: dryRun.DryRun}))
+	for _, arguments := range [][]string{{"apply", "--dry-run=server", "-f", "-"}, {"diff", "-f", "-"}} {
 		text, err := editor.kubectl(kit.YAML(t, changed), arguments...)
 		if differs := arguments[0] == "diff"; differs != (err != nil) {
 			t.Errorf("%v: %v\n%s", arguments, err, text)

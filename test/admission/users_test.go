@@ -59,34 +59,30 @@ func (u user) subject() rbacv1.Subject {
 // client returns a client of the user, without a rate limit.
 func (u user) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
+	return clientAs(t, rest.ImpersonationConfig{UserName: string(u)})
+}
+
+func clientAs(t *testing.T, who rest.ImpersonationConfig) kubernetes.Interface {
+	t.Helper()
 	config := hub.RESTConfig()
-	config.Impersonate = rest.ImpersonationConfig{UserName: string(u)}
+	config.Impersonate = who
 	client, err := kubernetes.NewForConfig(config)
 	kit.Must(t, err)
 	return client
 }
 
-// kubectl runs kubectl as the user, with an input, and returns its stdout and stderr.
+// kubectl runs kubectl as the user, with an input, and returns its stdout and stderr, where a test is about what it does.
 func (u user) kubectl(input string, arguments ...string) (string, error) {
 	arguments = append([]string{"--as", string(u), "--as-group", "system:authenticated"}, arguments...)
 	return kit.TryKubectl(context.Background(), hub.Cluster, input, arguments...)
 }
 
-// mustKubectl is [user.kubectl] for a command that must succeed.
-func (u user) mustKubectl(t *testing.T, input string, arguments ...string) string {
-	t.Helper()
-	text, err := u.kubectl(input, arguments...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, text)
-	}
-	return text
-}
-
-// may reports whether RBAC allows a request of the user.
+// may reports whether RBAC allows a request of the user. The resource is named with its API group.
 func (u user) may(t *testing.T, verb, resource, namespace string) bool {
 	t.Helper()
+	resource, group, _ := strings.Cut(resource, ".")
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: namespace},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
 	}}
 	answer, err := u.client(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	kit.Must(t, err)

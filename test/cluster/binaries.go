@@ -87,12 +87,12 @@ func inFolder(folder string) Binaries {
 	}
 }
 
-// findKubectl prefers the user's own kubectl to that of the folder.
+// findKubectl prefers the kubectl of the folder, whose version suits the API server, to the user's own.
 func findKubectl(folder string) string {
-	if path, err := exec.LookPath("kubectl"); err == nil {
+	if path := executable(folder, "kubectl"); path != "" {
 		return path
 	}
-	if path := executable(folder, "kubectl"); path != "" {
+	if path, err := exec.LookPath("kubectl"); err == nil {
 		return path
 	}
 	return "kubectl"

@@ -21,10 +21,10 @@ func TestAttacksOfAnAgentOnTheHub(t *testing.T) {
 	t.Parallel()
 	const namespace = "attacked"
 	newNamespace(t, namespace, env.hub)
-	client := enrol(t, "attacker", env.west, []string{namespace}).onHub(t)
+	client := clientOf(t, onHub(t, "attacker", namespace))
 	victim := optionsFor(t, "victim")
 	mustEnrol(t, victim)
-	own := newApp(t, "attacker", namespace, "own", settingsManifest("right"), "")
+	own := newSettings(t, "attacker", namespace, "own")
 	own.claim(t, client, "attacker")
 	send := func(request, body string) func() error { return kit.Send(t, client, request, body) }
 	app := "PATCH /api/v1/namespaces/" + namespace + "/configmaps/own"

@@ -9,7 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	enrolment "github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -42,8 +45,8 @@ func TestEnrolAgain(t *testing.T) {
 	if err := list(t, before, "second"); err != nil {
 		t.Errorf("with the token of before: %v", err)
 	}
-	kit.Eventually(t, func() string {
-		return notYet(list(t, before, "first") != nil, "the rights in the first namespace are left")
+	kit.EventuallyTrue(t, "the rights in the first namespace are left", func() bool {
+		return list(t, before, "first") != nil
 	})
 	for _, text := range []string{said, saidAgain} {
 		if strings.Contains(text, token) || strings.Contains(text, tokenOf(t, options)) {
@@ -67,7 +70,8 @@ func TestEnrolAgain(t *testing.T) {
 // created.
 func TestEnrolRefuses(t *testing.T) {
 	env.hub.CreateNamespace(t, "production")
-	kit.Must(t, kubectl(t.Context(), env.hub, "create", "serviceaccount", "--namespace", "krake-agents", "occupied"))
+	occupied := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "occupied"}}
+	kit.Must(t, kit.ErrorOf(env.hub.CoreV1().ServiceAccounts(agents).Create(t.Context(), occupied, metav1.CreateOptions{})))
 	full := t.TempDir()
 	kit.Must(t, os.WriteFile(filepath.Join(full, "mine"), nil, 0o600))
 	for _, c := range []struct {
@@ -103,12 +107,16 @@ func TestEnrolRefuses(t *testing.T) {
 
 // A hub without one of the policies would not isolate its agents.
 func TestEnrolWantsThePolicies(t *testing.T) {
-	kit.Must(t, kubectl(t.Context(), env.hub, "delete", "validatingadmissionpolicybinding", "krake-agents-leases"))
-	err := enrolment.Enrol(t.Context(), optionsFor(t, "early"), &strings.Builder{})
+	bindings := env.hub.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	binding, err := bindings.Get(t.Context(), "krake-agents-leases", get)
+	kit.Must(t, err)
+	kit.Must(t, bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
+	err = enrolment.Enrol(t.Context(), optionsFor(t, "early"), &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "apply manifests/overlays/hub") {
 		t.Errorf("it is not refused: %v", err)
 	}
-	kit.Must(t, env.installation.Apply(t.Context()))
+	binding.ResourceVersion = ""
+	kit.Must(t, kit.ErrorOf(bindings.Create(t.Context(), binding, metav1.CreateOptions{})))
 }
 
 // A target has one name: with two names, its agents would take each other's objects for
@@ -118,12 +126,13 @@ func TestOneNameForATarget(t *testing.T) {
 	mustEnrol(t, options)
 	for name, target := range map[string]string{"krake-cluster-else": "b", "krake-cluster-new": "", "krake-cluster-twin": "a", "krake-agent-else": "a"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"krake.dev/target": target}}}
-		kit.Must(t, second(env.hub.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
+		kit.Must(t, kit.ErrorOf(env.hub.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
 	}
 	mustEnrol(t, options)
-	kit.Must(t, kubectl(t.Context(), env.hub, "annotate", "--overwrite", "--namespace", agents, "lease", "krake-cluster-else",
-		"krake.dev/target=a"))
-	err := enrolment.Enrol(t.Context(), options, &strings.Builder{})
+	_, err := env.hub.CoordinationV1().Leases(agents).Patch(t.Context(), "krake-cluster-else", types.MergePatchType,
+		[]byte(`{"metadata": {"annotations": {"krake.dev/target": "a"}}}`), metav1.PatchOptions{})
+	kit.Must(t, err)
+	err = enrolment.Enrol(t.Context(), options, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "cluster twin is the same target as cluster else") {
 		t.Errorf("it is not refused: %v", err)
 	}
@@ -141,7 +150,7 @@ func TestDeployTo(t *testing.T) {
 			ResourceAttributes: &attributes{Verb: "deploy-to", Group: "krake.dev", Resource: "clusters", Name: cluster},
 		})
 	}
-	kit.Eventually(t, func() string { return notYet(may("USER", "deploy"), "the user may not deploy to the cluster") })
+	kit.EventuallyTrue(t, "the user may not deploy to the cluster", func() bool { return may("USER", "deploy") })
 	if may("USER", "again") || may("somebody", "deploy") {
 		t.Error("more may deploy than was said, or to more clusters")
 	}
@@ -155,17 +164,17 @@ func TestHooksOnTheHub(t *testing.T) {
 	options.Hooks = true
 	mustEnrol(t, options)
 	env.hub.CreateNamespace(t, "unhooked")
-	createApp(t, "hooked", "complete", "hooked")
-	createApp(t, "hooked", "working", "hooked")
-	createApp(t, "hooked", "theirs", "local")
-	createApp(t, "unhooked", "complete", "hooked")
+	newSettings(t, "hooked", "hooked", "complete")
+	newSettings(t, "hooked", "hooked", "working")
+	newSettings(t, "local", "hooked", "theirs")
+	newSettings(t, "hooked", "unhooked", "complete")
 	for _, app := range [][2]string{{"hooked", "complete"}, {"hooked", "theirs"}, {"unhooked", "complete"}} {
 		env.hub.Change(t, kit.ConfigMaps, app[0], app[1], `{"metadata": {"annotations": {"krake.dev/hooks": "complete"}}}`)
 	}
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "hooked")
 	deletion := attributes{Verb: "delete", Resource: "configmaps", Namespace: "hooked"}
-	kit.Eventually(t, func() string { return notYet(may(t, env.hub, "hooked", deletion), "the agent may not delete") })
+	kit.EventuallyTrue(t, "the agent may not delete", func() bool { return may(t, env.hub, "hooked", deletion) })
 
 	try := func(namespace, name string) func() error {
 		return func() error {
@@ -181,27 +190,20 @@ func TestHooksOnTheHub(t *testing.T) {
 		{"delete all", func() error {
 			return agent.CoreV1().ConfigMaps("hooked").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		}, false},
-		{"read a Secret", func() error { return second(agent.CoreV1().Secrets("hooked").Get(t.Context(), "x", get)) }, false},
+		{"read a Secret", func() error { return kit.ErrorOf(agent.CoreV1().Secrets("hooked").Get(t.Context(), "x", get)) }, false},
 	})
 
 	options.Hooks = false
 	mustEnrol(t, options)
-	kit.Eventually(t, func() string { return notYet(!may(t, env.hub, "hooked", deletion), "the agent may still delete") })
+	kit.EventuallyTrue(t, "the agent may still delete", func() bool { return !may(t, env.hub, "hooked", deletion) })
 	if !may(t, env.hub, "hooked", attributes{Verb: "patch", Resource: "configmaps", Namespace: "hooked"}) {
 		t.Error("without hooks, the agent has no rights at all")
 	}
 }
 
-func notYet(done bool, problem string) string {
-	if done {
-		return ""
-	}
-	return problem
-}
-
 // On a target, two agents with hooks have an endpoint each, and share the authority,
 // which stays when one of them is removed.
-func TestHooksOnASpoke(t *testing.T) {
+func hooksOnASpoke(t *testing.T) {
 	options := optionsFor(t, "endpoint")
 	options.Hooks = true
 	mustEnrol(t, options)
@@ -220,32 +222,35 @@ func TestHooksOnASpoke(t *testing.T) {
 	own := attributes{Verb: "update", Resource: "secrets", Namespace: agents, Name: "krake-hooks-ca"}
 	elsewhere := attributes{Verb: "get", Resource: "secrets", Namespace: "default", Name: "x"}
 	for _, name := range []string{"local", "endpoint"} {
-		kit.Eventually(t, func() string { return notYet(may(t, env.east, name, own), name+" may not change the authority") })
+		kit.EventuallyTrue(t, name+" may not change the authority", func() bool { return may(t, env.east, name, own) })
 		if may(t, env.east, name, elsewhere) {
 			t.Errorf("%s may read Secrets where nobody has said so", name)
 		}
 	}
-	const binding = "krake-hooks-endpoint" // as enrol names it
-	kit.Must(t, kubectl(t.Context(), env.east, "create", "rolebinding", binding, "--clusterrole=krake-hooks",
-		"--serviceaccount=krake-agents:endpoint", "--namespace", "default"))
-	kit.Eventually(t, func() string {
-		return notYet(may(t, env.east, "endpoint", elsewhere), "the agent may not read Secrets")
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "krake-hooks-endpoint"}, // as enrol names it
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "krake-hooks"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: agents, Name: "endpoint"}},
+	}
+	kit.Must(t, kit.ErrorOf(env.east.RbacV1().RoleBindings("default").Create(t.Context(), binding, metav1.CreateOptions{})))
+	kit.EventuallyTrue(t, "the agent may not read Secrets", func() bool {
+		return may(t, env.east, "endpoint", elsewhere)
 	})
 	if may(t, env.east, "local", elsewhere) {
 		t.Error("the other agent may read Secrets, too")
 	}
-	expectHooksGone(t, options, binding)
+	kit.Must(t, env.east.RbacV1().RoleBindings("default").Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
+	expectHooksGone(t, options)
 }
 
 // expectHooksGone deletes an agent from the target, with its endpoint.
-func expectHooksGone(t *testing.T, options enrolment.Options, binding string) {
+func expectHooksGone(t *testing.T, options enrolment.Options) {
 	t.Helper()
-	kit.Must(t, kubectl(t.Context(), env.east, "delete", "rolebinding", binding, "--namespace", "default"))
 	kit.Must(t, kubectl(t.Context(), env.east, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
 	expectNone(t, "the endpoint", map[string]error{
-		"Service":       second(env.east.CoreV1().Services(agents).Get(t.Context(), "krake-hooks-endpoint", get)),
-		"NetworkPolicy": second(env.east.NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-hooks-endpoint", get)),
-		"binding":       second(env.east.RbacV1().RoleBindings(agents).Get(t.Context(), "krake-hooks-ca-endpoint", get)),
+		"Service":       kit.ErrorOf(env.east.CoreV1().Services(agents).Get(t.Context(), "krake-hooks-endpoint", get)),
+		"NetworkPolicy": kit.ErrorOf(env.east.NetworkingV1().NetworkPolicies(agents).Get(t.Context(), "krake-hooks-endpoint", get)),
+		"binding":       kit.ErrorOf(env.east.RbacV1().RoleBindings(agents).Get(t.Context(), "krake-hooks-ca-endpoint", get)),
 	})
-	kit.Must(t, second(env.east.CoreV1().Secrets(agents).Get(t.Context(), "krake-hooks-ca", get)))
+	kit.Must(t, kit.ErrorOf(env.east.CoreV1().Secrets(agents).Get(t.Context(), "krake-hooks-ca", get)))
 }

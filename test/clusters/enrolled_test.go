@@ -65,15 +65,9 @@ func mustEnrol(t *testing.T, options enrolment.Options) (said string) {
 
 var get = metav1.GetOptions{}
 
-// agentOf returns the client that the agent makes from the files of its cluster.
 func agentOf(t *testing.T, options enrolment.Options) kubernetes.Interface {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(options.Out, "agent", "kubeconfig"))
-	kit.Must(t, err)
-	config.QPS = -1
-	agent, err := kubernetes.NewForConfig(config)
-	kit.Must(t, err)
-	return agent
+	return clientOf(t, configOf(t, options))
 }
 
 // awaitRights waits until RBAC grants the rights in a namespace.
@@ -85,13 +79,7 @@ func awaitRights(t *testing.T, agent kubernetes.Interface, namespace string) {
 // list tries to list the ConfigMaps of a namespace.
 func list(t *testing.T, agent kubernetes.Interface, namespace string) error {
 	t.Helper()
-	return second(agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}))
-}
-
-// createApp creates an Application of a ConfigMap.
-func createApp(t *testing.T, namespace, name, cluster string) {
-	t.Helper()
-	newApp(t, cluster, namespace, name, settingsManifest("right"), "")
+	return kit.ErrorOf(agent.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{}))
 }
 
 // shipped returns a folder with the shipped manifests.
@@ -125,13 +113,22 @@ func checkRequests(t *testing.T, requests []request) {
 
 const agents = "krake-agents"
 
+// The folders of enrolments are applied to a target, one after the other. What the strict one changes for all agents, each later
+// enrolment changes back.
+func TestAgentsOnATarget(t *testing.T) {
+	t.Run("beside the agent of a hub", aSpokeThatIsAHub)
+	t.Run("with an endpoint for hooks", hooksOnASpoke)
+	t.Run("a strict one", aStrictSpoke)
+}
+
 // A target that is also a hub has two agents. They share no objects, and one stays when
 // the other is removed.
-func TestASpokeThatIsAHub(t *testing.T) {
+func aSpokeThatIsAHub(t *testing.T) {
 	kit.Must(t, apply(t.Context(), env.east, filepath.Join(shipped(t), "base")))
 	options := optionsFor(t, "spoke")
 	mustEnrol(t, options)
 	kit.Must(t, apply(t.Context(), env.east, options.Out))
+	checkRightsOnTheSpoke(t)
 	own, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent", get)
 	kit.Must(t, err)
 	enrolled, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
@@ -144,13 +141,13 @@ func TestASpokeThatIsAHub(t *testing.T) {
 			t.Errorf("the Pods %v are selected by %v", pair[1], pair[0])
 		}
 	}
-	kit.Eventually(t, func() string { // with the admission of Pods
+	kit.EventuallyTrue(t, "the agent has no two Pods", func() bool { // with the admission of Pods
 		pods, err := env.east.CoreV1().Pods(agents).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=spoke"})
-		return notYet(err == nil && len(pods.Items) == 2, "the agent has no two Pods")
+		return err == nil && len(pods.Items) == 2
 	})
 
 	expectGone(t, options)
-	kit.Must(t, second(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get)))
+	kit.Must(t, kit.ErrorOf(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "local", get)))
 }
 
 // expectGone deletes an agent from the target; shared objects stay.
@@ -158,14 +155,14 @@ func expectGone(t *testing.T, options enrolment.Options) {
 	t.Helper()
 	kit.Must(t, kubectl(t.Context(), env.east, "delete", "--wait=false", "-k", filepath.Join(options.Out, "agent")))
 	for _, name := range []string{"krake-agents-leases", "krake-agents-namespaces", "krake-configmaps", "krake-configmaps-deletion"} {
-		if err := second(env.east.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
+		if err := kit.ErrorOf(env.east.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), name, get)); err != nil {
 			t.Error(err)
 		}
 	}
 	expectNone(t, "the agent", map[string]error{
-		"ServiceAccount": second(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
-		"Secret":         second(env.east.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
-		"binding":        second(env.east.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
+		"ServiceAccount": kit.ErrorOf(env.east.CoreV1().ServiceAccounts(agents).Get(t.Context(), "spoke", get)),
+		"Secret":         kit.ErrorOf(env.east.CoreV1().Secrets(agents).Get(t.Context(), "krake-hub-spoke", get)),
+		"binding":        kit.ErrorOf(env.east.RbacV1().ClusterRoleBindings().Get(t.Context(), "krake-agent-target-spoke", get)),
 	})
 }
 
@@ -183,20 +180,17 @@ type attributes = authorizationv1.ResourceAttributes
 
 var patchDeployments = attributes{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "default"}
 
-// On the target, the agent may write workloads, identify its cluster, and renew its own
-// Lease.
-func TestRightsOnTheSpoke(t *testing.T) {
-	options := optionsFor(t, "rights")
-	mustEnrol(t, options)
-	kit.Must(t, apply(t.Context(), env.east, options.Out))
-	deployment, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-rights", get)
+// checkRightsOnTheSpoke checks that on the target, the agent may write workloads, identify its cluster, and renew its own Lease.
+func checkRightsOnTheSpoke(t *testing.T) {
+	t.Helper()
+	deployment, err := env.east.AppsV1().Deployments(agents).Get(t.Context(), "krake-agent-spoke", get)
 	kit.Must(t, err)
-	want := []string{"--cluster=rights", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=rights"}
+	want := []string{"--cluster=spoke", "--namespace=krake-agents", "--hub-kubeconfig=/hub/kubeconfig", "--hub-namespaces=spoke"}
 	if diff := cmp.Diff(want, deployment.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("the agent's arguments (-want +got):\n%s", diff)
 	}
-	kit.Eventually(t, func() string { // a controller aggregates the role
-		return notYet(may(t, env.east, "rights", patchDeployments), "the agent may not write workloads")
+	kit.EventuallyTrue(t, "the agent may not write workloads", func() bool { // a controller aggregates the role
+		return may(t, env.east, "spoke", patchDeployments)
 	})
 	for _, c := range []struct {
 		attributes
@@ -205,15 +199,15 @@ func TestRightsOnTheSpoke(t *testing.T) {
 		{attributes{Verb: "get", Resource: "namespaces", Name: "kube-system"}, true},
 		{attributes{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: "default"}, true},
 		{attributes{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents}, true},
-		{attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents, Name: "krake-agent-rights"}, true},
+		{attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents, Name: "krake-agent-spoke"}, true},
 		{attributes{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"}, true},
 		{attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: agents, Name: "krake-agent-local"}, false},
 		{attributes{Verb: "get", Resource: "namespaces", Name: "default"}, false},
-		{attributes{Verb: "get", Resource: "secrets", Namespace: agents, Name: "krake-hub-rights"}, false},
+		{attributes{Verb: "get", Resource: "secrets", Namespace: agents, Name: "krake-hub-spoke"}, false},
 		{attributes{Verb: "create", Resource: "secrets", Namespace: "default"}, false},
 		{attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "default"}, false},
 	} {
-		if got := may(t, env.east, "rights", c.attributes); got != c.want {
+		if got := may(t, env.east, "spoke", c.attributes); got != c.want {
 			t.Errorf("%+v: allowed: %t, want %t", c.attributes, got, c.want)
 		}
 	}
@@ -239,14 +233,12 @@ func allows(t *testing.T, in *kit.Plane, who authorizationv1.SubjectAccessReview
 
 // The folder of a strict agent can also be applied, and lets it write workloads only as
 // the accounts of that name.
-func TestAStrictSpoke(t *testing.T) {
+func aStrictSpoke(t *testing.T) {
 	options := optionsFor(t, "strict")
 	options.RequireServiceAccount, options.Reach.Scope = true, "cluster"
 	options.HubServer = "https://env.hub.example.org:16443"
 	mustEnrol(t, options)
 	kit.Must(t, apply(t.Context(), env.east, options.Out))
-	// The other tests are about agents that are not strict.
-	defer func() { kit.Must(t, apply(t.Context(), env.east, filepath.Join(shipped(t), "base"))) }()
 	accounts := attributes{Verb: "impersonate:serviceaccount", Group: "authentication.k8s.io", Resource: "serviceaccounts", Namespace: "default"}
 	deployer, admin := accounts, accounts
 	deployer.Name, admin.Name = "krake-deployer", "admin"
@@ -268,5 +260,5 @@ func TestAStrictSpoke(t *testing.T) {
 	if last := ports[len(ports)-1].Port.IntValue(); last != 16443 {
 		t.Errorf("the last port that the agent reaches is %d, want that of the hub", last)
 	}
-	kit.Must(t, second(os.Stat(filepath.Join(options.Out, "manifests", "components", "strict", "target", "deployers.yaml"))))
+	kit.Must(t, kit.ErrorOf(os.Stat(filepath.Join(options.Out, "manifests", "components", "strict", "target", "deployers.yaml"))))
 }

@@ -109,12 +109,12 @@ func TestHostileClusterHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	const namespace = "a10"
 	newNamespace(t, namespace, planes()...)
-	taken := enrol(t, "taken", env.west, []string{namespace}) // its agent does not run: the test acts as the agent
+	const taken = "taken"
+	as := clientOf(t, onHub(t, taken, namespace)) // its agent does not run: the test acts as the agent
 	sound := enrol(t, "sound", env.east, []string{namespace}, quickLease()...)
 	kit.Must(t, sound.Start(t.Context()))
-	as := taken.onHub(t)
-	moved := newApp(t, taken.Name, namespace, "moved", webManifest, webSchema)
-	neighbour := newSettings(t, sound, namespace, "neighbour")
+	moved := newApp(t, taken, namespace, "moved", webManifest, webSchema)
+	neighbour := newSettings(t, sound.Name, namespace, "neighbour")
 	neighbour.MustSettle(t, sound.Name)
 
 	t.Run("forgery", func(t *testing.T) {

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +22,17 @@ import (
 // that stays is repaired when the cluster is back, and its object is the same.
 func TestApplicationOfALostClusterCanBeGivenUp(t *testing.T) {
 	t.Parallel()
+	namespaces := map[string]string{}
+	for name := range absences {
+		namespaces[name] = "a36-" + name
+		newNamespace(t, namespaces[name], planes()...)
+	}
+	rescue := enrol(t, "a36-rescue", env.east, slices.Collect(maps.Values(namespaces)), quickLease()...)
+	kit.Must(t, rescue.Start(t.Context()))
 	for name, leave := range absences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newLoss(t, "a36-"+name).run(t, leave)
+			newLoss(t, namespaces[name], rescue).run(t, leave)
 		})
 	}
 }
@@ -46,15 +54,12 @@ const many = 12
 // staying is the number of Applications that stay.
 const staying = 8
 
-func newLoss(t *testing.T, namespace string) *loss {
+func newLoss(t *testing.T, namespace string, rescue *spoke) *loss {
 	t.Helper()
-	l := &loss{namespace: namespace, wire: newWire(t, env.west)}
-	newNamespace(t, namespace, planes()...)
+	l := &loss{namespace: namespace, wire: newWire(t, env.west), rescue: rescue}
 	l.lost = enrol(t, namespace+"-lost", env.west, []string{namespace}, quickLease()...)
-	l.rescue = enrol(t, namespace+"-rescue", env.east, []string{namespace}, quickLease()...)
 	l.lost.through(t, &l.lost.Target, l.wire)
 	kit.Must(t, l.lost.Start(t.Context()))
-	kit.Must(t, l.rescue.Start(t.Context()))
 	var manifest strings.Builder
 	for i := range many {
 		fmt.Fprintf(&manifest, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-%d}, data: {a: b}}\n", i)
@@ -62,7 +67,7 @@ func newLoss(t *testing.T, namespace string) *loss {
 	l.deleted = newApp(t, l.lost.Name, namespace, "deleted", manifest.String(), "")
 	l.moved = newApp(t, l.lost.Name, namespace, "moved", webManifest, "")
 	for i := range staying {
-		l.staying = append(l.staying, newSettings(t, l.lost, namespace, fmt.Sprintf("stays-%d", i)))
+		l.staying = append(l.staying, newSettings(t, l.lost.Name, namespace, fmt.Sprintf("stays-%d", i)))
 	}
 	for _, each := range append([]app{l.deleted, l.moved}, l.staying...) {
 		each.MustSettle(t, l.lost.Name)

@@ -69,7 +69,7 @@ type resident struct {
 
 func newResident(t *testing.T, home *traveller, namespace, name string) resident {
 	t.Helper()
-	r := resident{app: newSettings(t, home.spoke, namespace, name), home: home}
+	r := resident{app: newSettings(t, home.spoke.Name, namespace, name), home: home}
 	r.MustSettle(t, home.Name)
 	r.uid = r.uidNow(t)
 	return r

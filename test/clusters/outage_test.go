@@ -72,10 +72,10 @@ func newOutage(t *testing.T, name string) *outage {
 		kit.Must(t, s.Start(t.Context()))
 	}
 	for i := range crowd {
-		o.apps = append(o.apps, newSettings(t, o.steady, o.namespace, fmt.Sprintf("app-%d", i)))
+		o.apps = append(o.apps, newSettings(t, o.steady.Name, o.namespace, fmt.Sprintf("app-%d", i)))
 	}
-	o.edited, o.removed = newSettings(t, o.steady, o.namespace, "edited"), newSettings(t, o.steady, o.namespace, "removed")
-	o.stale = newSettings(t, o.fresh, o.namespace, "stale")
+	o.edited, o.removed = newSettings(t, o.steady.Name, o.namespace, "edited"), newSettings(t, o.steady.Name, o.namespace, "removed")
+	o.stale = newSettings(t, o.fresh.Name, o.namespace, "stale")
 	for _, each := range append([]app{o.edited, o.removed}, o.apps...) {
 		each.MustSettle(t, o.steady.Name)
 	}
@@ -84,9 +84,9 @@ func newOutage(t *testing.T, name string) *outage {
 }
 
 // newSettings creates an Application of a ConfigMap, with its name and some values.
-func newSettings(t *testing.T, of *spoke, namespace, name string) app {
+func newSettings(t *testing.T, cluster, namespace, name string) app {
 	t.Helper()
-	return newApp(t, of.Name, namespace, name, settingsManifest("right"), "")
+	return newApp(t, cluster, namespace, name, settingsManifest("right"), "")
 }
 
 func settingsManifest(value string) string {

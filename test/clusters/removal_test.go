@@ -33,8 +33,8 @@ func TestRemoveUnderApplications(t *testing.T) {
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "used")
 	env.hub.CreateNamespace(t, "hidden")
-	createApp(t, "hidden", "named", "used") // where its agent does not see it
-	createApp(t, "used", "held", "used")
+	newSettings(t, "used", "hidden", "named") // where its agent does not see it
+	newSettings(t, "used", "used", "held")
 	app{env.hub.App("used", "held")}.claim(t, agent, "used")
 	_, err := remove(t, "used", false)
 	if err == nil || !strings.Contains(err.Error(), "2 Applications name cluster used or have objects there:\n  hidden/named\n  used/held\n") {
@@ -61,7 +61,7 @@ func TestRemove(t *testing.T) {
 	agent := agentOf(t, options)
 	awaitRights(t, agent, "polar")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "krake-cluster-polar"}}
-	kit.Must(t, second(agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
+	kit.Must(t, kit.ErrorOf(agent.CoordinationV1().Leases(agents).Create(t.Context(), lease, metav1.CreateOptions{})))
 	labelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "theirs-", Labels: map[string]string{"krake.dev/enrolment": "polar"}}}
 	labelled, err := env.hub.CoreV1().Secrets("default").Create(t.Context(), labelled, metav1.CreateOptions{})
 	kit.Must(t, err)
@@ -75,7 +75,7 @@ func TestRemove(t *testing.T) {
 	if _, err := env.hub.CoreV1().Secrets("default").Get(t.Context(), labelled.Name, get); err != nil {
 		t.Errorf("somebody's Secret that has our label: %v", err)
 	}
-	kit.Must(t, second(env.hub.CoreV1().Namespaces().Get(t.Context(), "polar", get)))
+	kit.Must(t, kit.ErrorOf(env.hub.CoreV1().Namespaces().Get(t.Context(), "polar", get)))
 	awaitRights(t, agentOf(t, neighbour), "polar2")
 	if _, err := remove(t, "polar", true); err == nil || !strings.HasPrefix(err.Error(), `cluster "polar" is not enrolled: kubectl get serviceaccounts`) {
 		t.Errorf("what is gone is removed: %v", err)
@@ -122,9 +122,9 @@ func expectNothingOf(t *testing.T, cluster string) {
 		}
 	}
 	expectNone(t, cluster, map[string]error{
-		"ServiceAccount": second(env.hub.CoreV1().ServiceAccounts(agents).Get(t.Context(), cluster, get)),
-		"Secret":         second(env.hub.CoreV1().Secrets(agents).Get(t.Context(), cluster+"-enrolment", get)),
-		"ClusterRole":    second(env.hub.RbacV1().ClusterRoles().Get(t.Context(), "krake-deploy-to-"+cluster, get)),
-		"Lease":          second(env.hub.CoordinationV1().Leases(agents).Get(t.Context(), "krake-cluster-"+cluster, get)),
+		"ServiceAccount": kit.ErrorOf(env.hub.CoreV1().ServiceAccounts(agents).Get(t.Context(), cluster, get)),
+		"Secret":         kit.ErrorOf(env.hub.CoreV1().Secrets(agents).Get(t.Context(), cluster+"-enrolment", get)),
+		"ClusterRole":    kit.ErrorOf(env.hub.RbacV1().ClusterRoles().Get(t.Context(), "krake-deploy-to-"+cluster, get)),
+		"Lease":          kit.ErrorOf(env.hub.CoordinationV1().Leases(agents).Get(t.Context(), "krake-cluster-"+cluster, get)),
 	})
 }

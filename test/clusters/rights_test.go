@@ -1,22 +1,15 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -26,82 +19,66 @@ import (
 // attempt is a request of one cluster's agent about an Application of another cluster.
 type attempt struct {
 	what string
-	do   func(context.Context, kubernetes.Interface, types.NamespacedName) error
+	do   func(*testing.T, kubernetes.Interface, types.NamespacedName) error
 }
 
-// patched is an attempt to change the Application with a patch of this type.
-func patched(what string, kind types.PatchType, body string) attempt {
-	options := metav1.PatchOptions{}
-	if kind == types.ApplyPatchType {
-		options = metav1.PatchOptions{FieldManager: "north", Force: new(true)}
-	}
-	return onConfigMaps(what, func(ctx context.Context, in configMaps, name string) error {
-		return second(in.Patch(ctx, name, kind, []byte(body), options))
-	})
-}
-
-type (
-	configMaps = coreclient.ConfigMapInterface
-	leases     = coordinationclient.LeaseInterface
+const (
+	ofNamespace = " /api/v1/namespaces/NAMESPACE/"
+	ofApp       = ofNamespace + "configmaps/APP"
+	ofLeases    = " /apis/coordination.k8s.io/v1/namespaces/krake-agents/leases"
+	ofAgents    = " /api/v1/namespaces/krake-agents/"
 )
 
-// onConfigMaps is an attempt on the ConfigMaps of the Application's namespace.
-func onConfigMaps(what string, try func(ctx context.Context, in configMaps, name string) error) attempt {
-	return attempt{what, func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
-		return try(ctx, as.CoreV1().ConfigMaps(app.Namespace), app.Name)
+// sent is an attempt that is one request, as [kit.Send] makes it. NAMESPACE and APP stand for those of the Application.
+func sent(what, request, body string) attempt {
+	return attempt{what, func(t *testing.T, as kubernetes.Interface, app types.NamespacedName) error {
+		of := strings.NewReplacer("NAMESPACE", app.Namespace, "APP", app.Name)
+		return kit.Send(t, as, of.Replace(request), of.Replace(body))()
 	}}
 }
 
-// onLeases is an attempt on the Leases of the agents.
-func onLeases(what string, try func(ctx context.Context, in leases) error) attempt {
-	return attempt{what, func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-		return try(ctx, as.CoordinationV1().Leases(application.AgentsNamespace))
+// patched is an attempt to change the Application with a merge patch, or with a JSON patch.
+func patched(what, body string) attempt { return sent(what, "PATCH"+ofApp, body) }
+
+// strategic is an attempt to change the Application with a strategic merge patch.
+func strategic(what, body string) attempt {
+	return attempt{what, func(t *testing.T, as kubernetes.Interface, app types.NamespacedName) error {
+		in := as.CoreV1().ConfigMaps(app.Namespace)
+		return kit.ErrorOf(in.Patch(t.Context(), app.Name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}))
 	}}
 }
-
-func second[T any](_ T, err error) error { return err }
-
-// merged is an attempt to change the Application with a merge patch.
-func merged(what, body string) attempt { return patched(what, types.MergePatchType, body) }
 
 // writes returns attempts to change or delete the Application.
 func writes() []attempt {
 	return []attempt{
-		merged("patch data spec.manifest", `{"data": {"spec.manifest": ""}}`),
-		merged("patch data status", `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
-		merged("patch data status.learned", `{"data": {"status.learned": "[]"}}`),
-		merged("patch data status.last_observed_manifest", `{"data": {"status.last_observed_manifest": "[]"}}`),
-		merged("patch data status.last_applied_manifest", `{"data": {"status.last_applied_manifest": "[]"}}`),
-		merged("patch data inventory.south", `{"data": {"inventory.south": null}}`),
-		merged("patch data, another key", `{"data": {"other": "value"}}`),
-		merged("patch binaryData", `{"binaryData": {"inventory.east": "e30="}}`),
-		merged("patch label holder.krake.dev/south", `{"metadata": {"labels": {"holder.krake.dev/south": null}}}`),
-		merged("patch label holder.krake.dev/north", `{"metadata": {"labels": {"holder.krake.dev/north": "forged"}}}`),
-		merged("patch label krake.dev/state", `{"metadata": {"labels": {"krake.dev/state": "FAILED"}}}`),
-		merged("patch another label", `{"metadata": {"labels": {"team": "north"}}}`),
-		merged("patch finalizers: none", `{"metadata": {"finalizers": null}}`),
-		merged("patch finalizers: more", `{"metadata": {"finalizers": ["north.krake.dev/resources", "south.krake.dev/resources", "east.krake.dev/resources"]}}`),
-		merged("patch annotation krake.dev/cluster", `{"metadata": {"annotations": {"krake.dev/cluster": "north"}}}`),
-		merged("patch annotation krake.dev/application", `{"metadata": {"annotations": {"krake.dev/application": null}}}`),
-		merged("patch annotation krake.dev/force-delete", `{"metadata": {"annotations": {"krake.dev/force-delete": "south"}}}`),
-		merged("patch another annotation", `{"metadata": {"annotations": {"team": "north"}}}`),
-		merged("patch ownerReferences", `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]}}`),
-		merged("patch immutable", `{"immutable": true}`),
-		patched("patch as JSON Patch", types.JSONPatchType, `[{"op": "remove", "path": "/data/inventory.south"}]`),
-		patched("patch as strategic merge", types.StrategicMergePatchType, `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
-		patched("patch as server-side apply", types.ApplyPatchType, `{"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": "{\"state\": \"FORGED\"}"}}`),
-		onConfigMaps("update", func(ctx context.Context, in configMaps, name string) error {
-			return second(in.Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.UpdateOptions{}))
-		}),
-		onConfigMaps("delete", func(ctx context.Context, in configMaps, name string) error {
-			return in.Delete(ctx, name, metav1.DeleteOptions{})
-		}),
-		onConfigMaps("deletecollection", func(ctx context.Context, in configMaps, _ string) error {
-			return in.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		}),
-		onConfigMaps("create one for that cluster", func(ctx context.Context, in configMaps, _ string) error {
-			return second(in.Create(ctx, kit.Application("", "forged", "", kit.On("south")), metav1.CreateOptions{}))
-		}),
+		patched("patch data spec.manifest", `{"data": {"spec.manifest": ""}}`),
+		patched("patch data status", `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		patched("patch data status.learned", `{"data": {"status.learned": "[]"}}`),
+		patched("patch data status.last_observed_manifest", `{"data": {"status.last_observed_manifest": "[]"}}`),
+		patched("patch data status.last_applied_manifest", `{"data": {"status.last_applied_manifest": "[]"}}`),
+		patched("patch data inventory.south", `{"data": {"inventory.south": null}}`),
+		patched("patch data, another key", `{"data": {"other": "value"}}`),
+		patched("patch binaryData", `{"binaryData": {"inventory.east": "e30="}}`),
+		patched("patch label holder.krake.dev/south", `{"metadata": {"labels": {"holder.krake.dev/south": null}}}`),
+		patched("patch label holder.krake.dev/north", `{"metadata": {"labels": {"holder.krake.dev/north": "forged"}}}`),
+		patched("patch label krake.dev/state", `{"metadata": {"labels": {"krake.dev/state": "FAILED"}}}`),
+		patched("patch another label", `{"metadata": {"labels": {"team": "north"}}}`),
+		patched("patch finalizers: none", `{"metadata": {"finalizers": null}}`),
+		patched("patch finalizers: more", `{"metadata": {"finalizers": ["north.krake.dev/resources", "south.krake.dev/resources", "east.krake.dev/resources"]}}`),
+		patched("patch annotation krake.dev/cluster", `{"metadata": {"annotations": {"krake.dev/cluster": "north"}}}`),
+		patched("patch annotation krake.dev/application", `{"metadata": {"annotations": {"krake.dev/application": null}}}`),
+		patched("patch annotation krake.dev/force-delete", `{"metadata": {"annotations": {"krake.dev/force-delete": "south"}}}`),
+		patched("patch another annotation", `{"metadata": {"annotations": {"team": "north"}}}`),
+		patched("patch ownerReferences", `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]}}`),
+		patched("patch immutable", `{"immutable": true}`),
+		patched("patch as JSON Patch", `[{"op": "remove", "path": "/data/inventory.south"}]`),
+		strategic("patch as strategic merge", `{"data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		sent("patch as server-side apply", "PATCH"+ofApp+"?fieldManager=north&force=true", `{"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": "{\"state\": \"FORGED\"}"}}`),
+		sent("update", "PUT"+ofApp, `{"metadata": {"name": "APP"}}`),
+		sent("delete", "DELETE"+ofApp, ""),
+		sent("deletecollection", "DELETE"+ofNamespace+"configmaps", ""),
+		sent("create one for that cluster", "POST"+ofNamespace+"configmaps",
+			`{"metadata": {"name": "forged", "annotations": {"krake.dev/application": "v1", "krake.dev/cluster": "south"}}}`),
 	}
 }
 
@@ -109,53 +86,28 @@ func writes() []attempt {
 // namespace.
 func reads() []attempt {
 	return []attempt{
-		onConfigMaps("list", func(ctx context.Context, in configMaps, _ string) error {
-			return second(in.List(ctx, metav1.ListOptions{LabelSelector: application.HolderLabel("south")}))
-		}),
-		onConfigMaps("watch", func(ctx context.Context, in configMaps, _ string) error {
-			watch, err := in.Watch(ctx, metav1.ListOptions{})
-			if err == nil {
-				watch.Stop()
-			}
-			return err
-		}),
+		sent("list", "GET"+ofNamespace+"configmaps?labelSelector="+application.HolderLabel("south"), ""),
+		sent("watch", "GET"+ofNamespace+"configmaps?watch=true&timeoutSeconds=1", ""),
 	}
 }
 
 // strays returns attempts to read what no agent needs.
 func strays() []attempt {
 	return []attempt{
-		{"list Pods", func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
-			return second(as.CoreV1().Pods(app.Namespace).List(ctx, metav1.ListOptions{}))
-		}},
-		{"list Secrets", func(ctx context.Context, as kubernetes.Interface, app types.NamespacedName) error {
-			return second(as.CoreV1().Secrets(app.Namespace).List(ctx, metav1.ListOptions{}))
-		}},
-		{"list namespaces", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			return second(as.CoreV1().Namespaces().List(ctx, metav1.ListOptions{}))
-		}},
-		{"list the ConfigMaps of the agents", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			return second(as.CoreV1().ConfigMaps(application.AgentsNamespace).List(ctx, metav1.ListOptions{}))
-		}},
-		onConfigMaps("get", func(ctx context.Context, in configMaps, name string) error {
-			return second(in.Get(ctx, name, metav1.GetOptions{}))
-		}),
-		{"list in all namespaces", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			return second(as.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}))
-		}},
+		sent("list Pods", "GET"+ofNamespace+"pods", ""),
+		sent("list Secrets", "GET"+ofNamespace+"secrets", ""),
+		sent("list namespaces", "GET /api/v1/namespaces", ""),
+		sent("list the ConfigMaps of the agents", "GET"+ofAgents+"configmaps", ""),
+		sent("get", "GET"+ofApp, ""),
+		sent("list in all namespaces", "GET /api/v1/configmaps", ""),
 	}
 }
 
 // tellings returns attempts to report on the Application.
 func tellings() []attempt {
-	return []attempt{{"create an Event about it", func(ctx context.Context, as kubernetes.Interface, name types.NamespacedName) error {
-		return second(as.EventsV1().Events(name.Namespace).Create(ctx, &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, GenerateName: "forged-"},
-			EventTime:  metav1.NowMicro(), Type: corev1.EventTypeWarning, Reason: "Forged", Action: "Forge",
-			ReportingController: "krake-agent", ReportingInstance: "north",
-			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name},
-		}, metav1.CreateOptions{}))
-	}}}
+	return []attempt{sent("create an Event about it", "POST /apis/events.k8s.io/v1/namespaces/NAMESPACE/events",
+		`{"metadata": {"generateName": "forged-"}, "eventTime": "2026-01-02T15:04:05.000000Z", "type": "Warning", "reason": "Forged", "action": "Forge",
+		"reportingController": "krake-agent", "reportingInstance": "north", "regarding": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "NAMESPACE", "name": "APP"}}`)}
 }
 
 // ownership returns attempts on an Application of its own that no agent needs.
@@ -166,9 +118,7 @@ func ownership() []attempt {
 			found = append(found, each)
 		}
 	}
-	return append(found, onLeases("delete its own Lease", func(ctx context.Context, in leases) error {
-		return in.Delete(ctx, application.HubLease("north"), metav1.DeleteOptions{})
-	}))
+	return append(found, sent("delete its own Lease", "DELETE"+ofLeases+"/"+application.HubLease("north"), ""))
 }
 
 // takeovers returns attempts to become the other cluster: with its Leases, its Secret,
@@ -176,45 +126,24 @@ func ownership() []attempt {
 func takeovers(own *rest.Config) []attempt {
 	var found []attempt
 	for _, name := range []string{application.HubLease("south"), application.TargetLease("south"), "other"} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: application.AgentsNamespace, Name: name}}
+		lease := `{"metadata": {"name": "` + name + `"}}`
 		found = append(found,
-			onLeases("get Lease "+name, func(ctx context.Context, in leases) error {
-				return second(in.Get(ctx, name, metav1.GetOptions{}))
-			}),
-			onLeases("create Lease "+name, func(ctx context.Context, in leases) error {
-				return second(in.Create(ctx, lease, metav1.CreateOptions{}))
-			}),
-			onLeases("update Lease "+name, func(ctx context.Context, in leases) error {
-				return second(in.Update(ctx, lease, metav1.UpdateOptions{}))
-			}),
-			onLeases("patch Lease "+name, func(ctx context.Context, in leases) error {
-				return second(in.Patch(ctx, name, types.MergePatchType, []byte(`{"spec": {"holderIdentity": "north"}}`), metav1.PatchOptions{}))
-			}),
-			onLeases("delete Lease "+name, func(ctx context.Context, in leases) error {
-				return in.Delete(ctx, name, metav1.DeleteOptions{})
-			}),
+			sent("get Lease "+name, "GET"+ofLeases+"/"+name, ""),
+			sent("create Lease "+name, "POST"+ofLeases, lease),
+			sent("update Lease "+name, "PUT"+ofLeases+"/"+name, lease),
+			sent("patch Lease "+name, "PATCH"+ofLeases+"/"+name, `{"spec": {"holderIdentity": "north"}}`),
+			sent("delete Lease "+name, "DELETE"+ofLeases+"/"+name, ""),
 		)
 	}
 	return append(found,
-		onLeases("list Leases", func(ctx context.Context, in leases) error { return second(in.List(ctx, metav1.ListOptions{})) }),
-		attempt{"list Secrets of the agents", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			return second(as.CoreV1().Secrets(application.AgentsNamespace).List(ctx, metav1.ListOptions{}))
-		}},
-		attempt{"get the Secret of its enrolment", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			return second(as.CoreV1().Secrets(application.AgentsNamespace).Get(ctx, "south-enrolment", metav1.GetOptions{}))
-		}},
-		attempt{"create a token of its ServiceAccount", func(ctx context.Context, as kubernetes.Interface, _ types.NamespacedName) error {
-			accounts := as.CoreV1().ServiceAccounts(application.AgentsNamespace)
-			return second(accounts.CreateToken(ctx, "south", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
-		}},
-		attempt{"impersonate its ServiceAccount", func(ctx context.Context, _ kubernetes.Interface, name types.NamespacedName) error {
+		sent("list Leases", "GET"+ofLeases, ""),
+		sent("list Secrets of the agents", "GET"+ofAgents+"secrets", ""),
+		sent("get the Secret of its enrolment", "GET"+ofAgents+"secrets/south-enrolment", ""),
+		sent("create a token of its ServiceAccount", "POST"+ofAgents+"serviceaccounts/south/token", "{}"),
+		attempt{"impersonate its ServiceAccount", func(t *testing.T, _ kubernetes.Interface, name types.NamespacedName) error {
 			config := rest.CopyConfig(own)
 			config.Impersonate = rest.ImpersonationConfig{UserName: kit.AgentUser("south")}
-			as, err := kubernetes.NewForConfig(config)
-			if err != nil {
-				return err
-			}
-			return second(as.CoreV1().ConfigMaps(name.Namespace).List(ctx, metav1.ListOptions{}))
+			return kit.ErrorOf(clientOf(t, config).CoreV1().ConfigMaps(name.Namespace).List(t.Context(), metav1.ListOptions{}))
 		}},
 	)
 }
@@ -229,15 +158,14 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 	newNamespace(t, "north", env.hub)
 	newNamespace(t, "south", env.hub)
 	newNamespace(t, "shared", env.hub)
-	south := enrol(t, "south", env.east, []string{"south", "shared"}).onHub(t)
-	config := configOf(t, enrol(t, "north", env.west, []string{"north", "shared"}).Hub)
+	south, config := clientOf(t, onHub(t, "south", "south", "shared")), onHub(t, "north", "north", "shared")
 	north := clientOf(t, config)
 
-	apart := newApp(t, "south", "south", "apart", settingsManifest("right"), "")
-	beside := newApp(t, "south", "shared", "beside", settingsManifest("right"), "")
-	own := newApp(t, "north", "north", "own", settingsManifest("right"), "")
+	apart := newSettings(t, "south", "south", "apart")
+	beside := newSettings(t, "south", "shared", "beside")
+	own := newSettings(t, "north", "north", "own")
 	own.claim(t, north, "north")
-	left := newApp(t, "north", "shared", "left", settingsManifest("right"), "")
+	left := newSettings(t, "north", "shared", "left")
 	left.claim(t, north, "north")
 	left.Annotate(t, "cluster", "south")
 	versions := map[app]string{}
@@ -266,11 +194,11 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 		}
 	}
 	for _, each := range []attempt{
-		merged("patch data inventory.north", `{"data": {"inventory.north": null}}`),
-		patched("drop its own label and finalizer", types.StrategicMergePatchType,
+		patched("patch data inventory.north", `{"data": {"inventory.north": null}}`),
+		strategic("drop its own label and finalizer",
 			`{"metadata": {"labels": {"holder.krake.dev/north": null}, "$deleteFromPrimitiveList/finalizers": ["north.krake.dev/resources"]}}`),
 	} {
-		if err := each.do(t.Context(), north, left.NamespacedName); err != nil {
+		if err := each.do(t, north, left.NamespacedName); err != nil {
 			t.Errorf("what north holds of %s is its own: %s: %v", left, each.what, err)
 		}
 	}
@@ -280,8 +208,7 @@ func TestAgentCannotTouchApplicationsOfAnotherCluster(t *testing.T) {
 func (a app) claim(t *testing.T, as kubernetes.Interface, cluster string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"finalizers": [%q]}, "data": {%q: "[]", "status": "{}"}}`, application.Finalizer(cluster), application.InventoryKey(cluster))
-	_, err := as.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	kit.Must(t, err)
+	kit.Must(t, strategic("claim", patch).do(t, as, a.NamespacedName))
 }
 
 // matrix has the attempts, and the API server's answers.
@@ -306,7 +233,7 @@ func (m *matrix) try(t *testing.T, as kubernetes.Interface, each attempt, want .
 	fmt.Fprintf(&m.text, "%-50s", each.what)
 	for i, want := range want {
 		column := m.columns[i]
-		got := answerOf(each.do(t.Context(), as, column.app.NamespacedName))
+		got := answerOf(each.do(t, as, column.app.NamespacedName))
 		fmt.Fprintf(&m.text, " %-20s", got)
 		if got != want {
 			t.Errorf("%s, %s: %s, want %s", each.what, column.where, got, want)

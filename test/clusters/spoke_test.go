@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	enrolment "github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/test/installation"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -75,15 +76,20 @@ func newWire(t *testing.T, to *kit.Plane) *installation.Wire {
 	return wire
 }
 
-// onHub returns a client with the agent's own file for the hub.
-func (s *spoke) onHub(t *testing.T) kubernetes.Interface {
+// onHub enrols a cluster whose Applications are in these namespaces of the hub, and returns what its agent has for the hub. Nothing
+// is applied to the cluster.
+func onHub(t *testing.T, name string, namespaces ...string) *rest.Config {
 	t.Helper()
-	return clientOf(t, configOf(t, s.Hub))
+	options := optionsFor(t, name)
+	options.HubNamespaces = namespaces
+	mustEnrol(t, options)
+	return configOf(t, options)
 }
 
-func configOf(t *testing.T, kubeconfig string) *rest.Config {
+// configOf returns what the agent makes from the files of its cluster.
+func configOf(t *testing.T, options enrolment.Options) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(options.Out, "agent", "kubeconfig"))
 	kit.Must(t, err)
 	config.QPS = -1
 	return config

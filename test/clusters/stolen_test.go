@@ -18,11 +18,11 @@ func TestWhatAStolenTokenCanDoOnTheHub(t *testing.T) {
 	t.Parallel()
 	const namespace = "stolen"
 	newNamespace(t, namespace, env.hub)
-	client := enrol(t, "stolen", env.west, []string{namespace}).onHub(t)
+	client := clientOf(t, onHub(t, "stolen", namespace))
 	ctx, in := t.Context(), client.CoreV1().ConfigMaps(namespace)
-	own := newApp(t, "stolen", namespace, "own", settingsManifest("right"), "")
+	own := newSettings(t, "stolen", namespace, "own")
 	own.claim(t, client, "stolen")
-	other := newApp(t, "another", namespace, "other", settingsManifest("right"), "")
+	other := newSettings(t, "another", namespace, "other")
 	for name, annotations := range map[string]map[string]string{
 		"theirs": nil,
 		"made":   {"krake.dev/owner": namespace + "/web /ConfigMap/" + namespace + "/made", "krake.dev/owner-uid": "5f0c8a4e-0000-4000-8000-000000000000"},
@@ -41,7 +41,7 @@ func TestWhatAStolenTokenCanDoOnTheHub(t *testing.T) {
 	try := func(of []attempt, what string) func() error {
 		for _, each := range of {
 			if each.what == what {
-				return func() error { return each.do(ctx, client, own.NamespacedName) }
+				return func() error { return each.do(t, client, own.NamespacedName) }
 			}
 		}
 		t.Fatalf("there is no attempt %q", what)

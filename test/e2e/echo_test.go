@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -54,8 +56,8 @@ func TestEcho(t *testing.T) {
 	kit.Long(t, "ten changes of a list")
 	hub.CreateNamespace(t, echoNamespace)
 	t.Cleanup(func() {
-		hub.Kubectl(t, "--namespace", echoNamespace, "delete", "configmaps", "--selector", "krake.dev/cluster", "--timeout", kit.Timeout.String())
-		hub.Kubectl(t, "delete", "namespace", echoNamespace)
+		remove(t, echoNamespace, "echo-demo")
+		kit.Must(t, hub.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), echoNamespace, metav1.DeleteOptions{}))
 	})
 	createApplication(t, echoNamespace, "echo-demo", echoManifest, echoSchema)
 	eventuallyState(t, "RUNNING", echoNamespace, "echo-demo")

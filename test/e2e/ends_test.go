@@ -69,19 +69,14 @@ func TestJobsThatTheirTTLDeletesRunOnce(t *testing.T) {
 				t.Errorf("Ready says %s", message)
 			}
 			text += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n"
-			hub.KubectlWith(t, applicationYAML(t, namespace, "app", text, ""), "apply", "--server-side", "--force-conflicts", "-f", "-")
-			kit.Eventually(t, func() string {
-				if live, err := hub.Find(t.Context(), kit.ConfigMaps, namespace, "beside"); err != nil || live == nil {
-					return fmt.Sprintf("no ConfigMap beside: %v", err)
-				}
-				return ""
-			})
+			respec(t, namespace, "app", text)
+			hub.EventuallyField(t, "beside", kit.ConfigMaps, namespace, "beside", "metadata", "name")
 			checkDone(t, m, namespace, "load", c.state, "with another object beside it")
 			if drifts := hub.App(namespace, "app").Read(t).Status.Drifts; len(drifts) > 0 {
 				t.Errorf("the history has %v", drifts)
 			}
 
-			hub.KubectlWith(t, applicationYAML(t, namespace, "app", strings.Replace(text, "load:1", "load:2", 1), ""), "apply", "--server-side", "--force-conflicts", "-f", "-")
+			respec(t, namespace, "app", strings.Replace(text, "load:1", "load:2", 1))
 			kit.Eventually(t, func() string {
 				if count := creations(t, m, namespace, "load"); count != 2 {
 					return fmt.Sprintf("the Job was created %d times, and its manifest has changed", count)

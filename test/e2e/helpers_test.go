@@ -7,7 +7,13 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -20,22 +26,88 @@ func newNamespace(t *testing.T) string {
 	return hub.NewNamespaceOfApps(t, "e2e")
 }
 
-// tryKubectl runs kubectl with an input, and returns its stdout and stderr.
-func tryKubectl(t *testing.T, input string, arguments ...string) (string, error) {
-	t.Helper()
-	return kit.TryKubectl(context.WithoutCancel(t.Context()), hub.Cluster, input, arguments...)
-}
-
-// applicationYAML returns an Application as a user writes it.
-func applicationYAML(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) string {
-	t.Helper()
-	return kit.YAML(t, kit.Application(namespace, name, manifest, append(options, kit.Schema(schema))...))
-}
-
-// createApplication creates an Application with kubectl create -f.
+// createApplication creates an Application.
 func createApplication(t *testing.T, namespace, name, manifest, schema string, options ...kit.Option) {
 	t.Helper()
-	hub.KubectlWith(t, applicationYAML(t, namespace, name, manifest, schema, options...), "create", "-f", "-")
+	hub.CreateApp(t, kit.Application(namespace, name, manifest, append(options, kit.Schema(schema))...))
+}
+
+// remove deletes an Application, and waits until it is gone.
+func remove(t *testing.T, namespace, name string) {
+	t.Helper()
+	hub.App(namespace, name).Delete(t)
+	hub.App(namespace, name).MustGo(t)
+}
+
+// resources are the kinds of objects that tests name as kubectl does, such as deployment/store.
+var resources = map[string]schema.GroupVersionResource{
+	"configmap": kit.ConfigMaps, "deployment": kit.Deployments, "service": kit.Services, "statefulset": kit.StatefulSets,
+	"hpa":           {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+	"ingress":       {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+	"job":           jobs,
+	"networkpolicy": {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+	"pdb":           {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	"tempo":         {Group: "pace.example.com", Version: "v1", Resource: "tempos"},
+	"tune":          {Group: "air.example.com", Version: "v1", Resource: "tunes"},
+}
+
+// find reads an object that is named as kubectl does.
+func find(t *testing.T, namespace, object string) *unstructured.Unstructured {
+	t.Helper()
+	kind, name, _ := strings.Cut(object, "/")
+	return hub.Get(t, resources[kind], namespace, name)
+}
+
+// change patches such an object as another client.
+func change(t *testing.T, namespace, object string, kind types.PatchType, patch string) error {
+	t.Helper()
+	resource, name, _ := strings.Cut(object, "/")
+	client := hub.Dynamic.Resource(resources[resource]).Namespace(namespace)
+	return kit.ErrorOf(client.Patch(t.Context(), name, kind, []byte(patch), metav1.PatchOptions{FieldManager: "other"}))
+}
+
+// jsonPath returns values of an object as kubectl get prints them; empty if it has none.
+func jsonPath(t *testing.T, object *unstructured.Unstructured, path string) string {
+	t.Helper()
+	if object == nil {
+		return ""
+	}
+	parsed := jsonpath.New("").AllowMissingKeys(true)
+	kit.Must(t, parsed.Parse("{"+path+"}"))
+	var text strings.Builder
+	kit.Must(t, parsed.Execute(&text, object.Object))
+	return text.String()
+}
+
+// look is jsonPath of an object that is named as kubectl does.
+func look(t *testing.T, namespace, object, path string) string {
+	t.Helper()
+	return jsonPath(t, find(t, namespace, object), path)
+}
+
+// as returns a client that acts as another user.
+func as(t *testing.T, user string) kubernetes.Interface {
+	t.Helper()
+	config := hub.RESTConfig()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	client, err := kubernetes.NewForConfig(config)
+	kit.Must(t, err)
+	return client
+}
+
+// userOf returns a client of a user with these verbs on the objects of a resource in a namespace, and no other right.
+func userOf(t *testing.T, namespace, resource string, verbs ...string) kubernetes.Interface {
+	t.Helper()
+	hub.Make(t, namespace, fmt.Sprintf(`
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: mallory}, rules: [{apiGroups: [""], resources: [%s], verbs: ["%s"]}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: mallory}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: mallory}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
+`, resource, strings.Join(verbs, `", "`)))
+	return as(t, "mallory")
 }
 
 // document reads a status document of an Application.
@@ -109,32 +181,14 @@ func eventuallyNotes(t *testing.T, namespace, reason string, are func(notes []st
 // the rights on it.
 func defineKind(t *testing.T, group, kind, properties string) {
 	t.Helper()
-	singular := strings.ToLower(kind)
-	hub.Apply(t, fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[3]ss.%[1]s}
-spec:
-  group: %[1]s
-  names: {kind: %[2]s, listKind: %[2]sList, plural: %[3]ss, singular: %[3]s}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {%[4]s}}
----
+	plural := strings.ToLower(kind) + "s"
+	hub.Make(t, "", kit.Definition(group, kind, "{type: object, properties: {spec: {type: object, properties: {"+properties+"}}}}")+fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: krake-agent-%[3]ss
+  name: krake-agent-%[2]s
   labels: {krake.dev/aggregate-to-agent: "true"}
 rules:
-- {apiGroups: [%[1]s], resources: [%[3]ss], verbs: [get, list, watch, create, patch, delete]}
-`, group, kind, singular, properties))
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/"+singular+"s."+group)
+- {apiGroups: [%[1]s], resources: [%[2]s], verbs: [get, list, watch, create, patch, delete]}
+`, group, plural))
 }

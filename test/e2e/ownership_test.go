@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -38,7 +39,7 @@ func TestForgedInventoryDeletesNothing(t *testing.T) {
 	kit.Eventually(t, func() string { return cmp.Diff(own, held(t, namespace, "nginx")) })
 	withoutAgent(t, func() {
 		forge(t, namespace, victims)
-		hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--wait=false")
+		hub.App(namespace, "nginx").Delete(t)
 	})
 	hub.EventuallyGone(t, kit.ConfigMaps, namespace, "nginx")
 
@@ -68,9 +69,9 @@ func foreignObjects(t *testing.T, namespace string, count int) []*unstructured.U
 		if i%2 == 0 {
 			kind = "ServiceAccount"
 		}
-		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: %s, metadata: {name: foreign-%d, namespace: %s}}\n", kind, i, namespace)
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: %s, metadata: {name: foreign-%d}}\n", kind, i)
 	}
-	hub.KubectlWith(t, text.String(), "create", "-f", "-")
+	hub.Make(t, namespace, text.String())
 	var objects []*unstructured.Unstructured
 	for i := range count {
 		resource := kit.ConfigMaps
@@ -95,7 +96,7 @@ func forge(t *testing.T, namespace string, objects []*unstructured.Unstructured)
 		})
 	}
 	patch := kit.JSON(t, map[string]any{"data": map[string]any{"inventory.local": string(kit.JSON(t, forged))}})
-	hub.Kubectl(t, "--namespace", namespace, "--as", kit.LocalAgent, "patch", "configmap", "nginx", "--type=merge", "--patch", string(patch))
+	kit.Must(t, kit.ErrorOf(as(t, kit.LocalAgent).CoreV1().ConfigMaps(namespace).Patch(t.Context(), "nginx", types.MergePatchType, patch, metav1.PatchOptions{})))
 }
 
 // checkUntouched fails if an object's resourceVersion has changed.
@@ -144,7 +145,7 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 	before := auditMark(t)
 	forge(t, namespace, victims[:1])
 	settle(t, namespace)
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
+	remove(t, namespace, "nginx")
 	for _, victim := range victims {
 		checkUntouched(t, victim)
 	}
@@ -160,9 +161,8 @@ func TestCopiedMarksMakeNoObjectOurs(t *testing.T) {
 func TestForgedMarksTurnNoPatchIntoADeletion(t *testing.T) {
 	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n"
 	namespace := newNamespace(t)
-	hub.KubectlWith(t, "---\n"+fmt.Sprintf(claim, "victim"), "--namespace", namespace, "create", "-f", "-")
-	hub.Kubectl(t, "--namespace", namespace, "create", "role", "patcher", "--verb=get,patch", "--resource=persistentvolumeclaims")
-	hub.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "patcher", "--role=patcher", "--user=mallory")
+	hub.Make(t, namespace, fmt.Sprintf(claim, "victim"))
+	mallory := userOf(t, namespace, "persistentvolumeclaims", "get", "patch")
 	createApplication(t, namespace, "app", fmt.Sprintf(claim, "own"), "")
 	eventuallyReconciled(t, namespace, "app")
 	own, victim := hub.Get(t, volumeClaims, namespace, "own"), hub.Get(t, volumeClaims, namespace, "victim")
@@ -175,11 +175,11 @@ func TestForgedMarksTurnNoPatchIntoADeletion(t *testing.T) {
 			"krake.dev/owner-uid": own.GetAnnotations()["krake.dev/owner-uid"],
 		},
 	}})
-	hub.Kubectl(t, "--namespace", namespace, "--as", "mallory", "patch", "persistentvolumeclaim", "victim", "--type=merge", "--patch", string(marks))
+	kit.Must(t, kit.ErrorOf(mallory.CoreV1().PersistentVolumeClaims(namespace).Patch(t.Context(), "victim", types.MergePatchType, marks, metav1.PatchOptions{})))
 	checkNames(t, eventuallyCondition(t, namespace, "app", "Conflicted", "True", "NotInInventory"), "PersistentVolumeClaim "+namespace+"/victim")
 	eventuallyCondition(t, namespace, "app", "Reconciled", "True", "Reconciled")
 	awaitCalm(t, namespace)
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	remove(t, namespace, "app")
 	now := hub.Get(t, volumeClaims, namespace, "victim")
 	if now == nil || now.GetUID() != victim.GetUID() || now.GetDeletionTimestamp() != nil {
 		t.Errorf("the victim is %v", now)
@@ -200,10 +200,10 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 	before := auditMark(t)
 	var both sync.WaitGroup
 	for _, app := range []string{"left", "right"} {
-		text := applicationYAML(t, namespace, app, claimOf(app, 0), "")
 		both.Go(func() {
-			if said, err := tryKubectl(t, text, "create", "-f", "-"); err != nil {
-				t.Errorf("create %s: %v\n%s", app, err, said)
+			claim := kit.Application(namespace, app, claimOf(app, 0))
+			if _, err := hub.CoreV1().ConfigMaps(namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+				t.Errorf("create %s: %v", app, err)
 				return
 			}
 			for n := range changes {
@@ -261,11 +261,10 @@ func TestExistingObjectIsLeftAloneUnlessAdopted(t *testing.T) {
 func adopt(t *testing.T, policy string) {
 	t.Helper()
 	namespace := newNamespace(t)
-	hub.Kubectl(t, "--namespace", namespace, "create", "deployment", "nginx", "--image=mine:1", "--replicas=2")
-	hub.Kubectl(t, "--namespace", namespace, "label", "deployment/nginx", "team=mine")
+	manifest := strings.ReplaceAll(nginxDeployment(), "- {name: nginx, image", "- {name: mine, image")
+	hub.Make(t, namespace, strings.NewReplacer("{name: nginx}", "{name: nginx, labels: {team: mine}}", "nginx:1.27", "mine:1", ", ports: [{containerPort: 80}]", "").Replace(manifest))
 	found := hub.Get(t, kit.Deployments, namespace, "nginx")
 	before := auditMark(t)
-	manifest := strings.ReplaceAll(nginxDeployment(), "- {name: nginx, image", "- {name: mine, image")
 	var wishes []kit.Option
 	if policy != "default" {
 		wishes = append(wishes, kit.Annotation("deletion-policy", policy))
@@ -286,7 +285,7 @@ spec:
 		t.Errorf("the Deployment was touched: generation %d, annotations %v", now.GetGeneration(), now.GetAnnotations())
 	}
 
-	wish(t, namespace, "nginx", "adopt", "true")
+	hub.App(namespace, "nginx").Annotate(t, "adopt", "true")
 	eventuallyReconciled(t, namespace, "nginx")
 	made := eventuallyRepairs(t, before, 2, namespace)
 	checkRepairs(t, made[:1], "/metadata/annotations", "/metadata/labels")
@@ -295,7 +294,7 @@ spec:
 		t.Error("no Event tells of the adoption")
 	}
 
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "nginx", "--timeout", kit.Timeout.String())
+	remove(t, namespace, "nginx")
 	left := hub.Get(t, kit.Deployments, namespace, "nginx")
 	switch isDeleted := policy == "delete"; {
 	case isDeleted && left != nil && left.GetDeletionTimestamp() == nil:

@@ -66,7 +66,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		}
 	}
 	pod := fmt.Sprintf(podOf, inPods.Image(), "privileged: true")
-	if text, err := tryKubectl(t, pod, "--namespace", "krake-system", "create", "--dry-run=server", "-f", "-"); err == nil || !strings.Contains(text, "PodSecurity") {
+	if text, err := kit.TryKubectl(t.Context(), hub.Cluster, pod, "--namespace", "krake-system", "create", "--dry-run=server", "-f", "-"); err == nil || !strings.Contains(text, "PodSecurity") {
 		t.Errorf("a privileged Pod is let in: %s", text)
 	}
 
@@ -135,7 +135,7 @@ func TestProbes(t *testing.T) {
 				t.Errorf("container of %s is not ready, or was restarted: %+v", pod.Name, status)
 			}
 			path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8081/proxy/nothing", d.Namespace, pod.Name)
-			if text, err := tryKubectl(t, "", "get", "--raw", path); err == nil {
+			if text, err := kit.TryKubectl(t.Context(), hub.Cluster, "", "get", "--raw", path); err == nil {
 				t.Errorf("%s answers whatever it is asked: %q", pod.Name, text)
 			}
 		}

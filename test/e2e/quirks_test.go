@@ -32,8 +32,7 @@ func TestOtherFormsOfAValueAreNoDrift(t *testing.T) {
 	if count := strings.Count(string(text), "\nkind: "); count < 40 {
 		t.Fatalf("%d objects, want 40 at least", count)
 	}
-	hub.Apply(t, musicKinds+"---"+moreKinds)
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
+	hub.Make(t, "", musicKinds+"---"+moreKinds)
 	namespace := newNamespace(t)
 	before := auditMark(t)
 	createApplication(t, namespace, "quirks", string(text), "")

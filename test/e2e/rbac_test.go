@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
@@ -155,9 +157,7 @@ func useEveryKind(t *testing.T) {
 		}
 		resources = append(resources, gvk.GroupVersion().WithResource(plural))
 	}
-	for _, document := range documents { // on a busy machine, the webhook has no time to try all of them at once
-		awaitTrial(t, namespace, document)
-	}
+	awaitTrials(t, namespace, documents) // on a busy machine, the webhook has no time to try all of them at once
 	createApplication(t, namespace, "everything", strings.Join(documents, "\n---\n"), "")
 	eventuallyReconciled(t, namespace, "everything") // the claims wait for a volume and for a device forever
 	for _, resource := range resources {
@@ -169,7 +169,7 @@ func useEveryKind(t *testing.T) {
 		hub.Change(t, resource, namespace, "all", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
 		hub.EventuallyField(t, mark, resource, namespace, "all", "metadata", "labels", "krake.dev/owned-by")
 	}
-	hub.Kubectl(t, "--namespace", namespace, "delete", "configmap", "everything", "--timeout", kit.Timeout.String())
+	remove(t, namespace, "everything")
 	for _, resource := range resources {
 		if hub.Get(t, resource, namespace, "all") != nil {
 			t.Errorf("%s is still there", resource.Resource)
@@ -177,17 +177,23 @@ func useEveryKind(t *testing.T) {
 	}
 }
 
-// awaitTrial waits until the webhook has tried the object of an Application with a dry run.
-func awaitTrial(t *testing.T, namespace, document string) {
+// awaitTrials waits until the webhook has tried each of these objects of an Application with a dry run.
+func awaitTrials(t *testing.T, namespace string, documents []string) {
 	t.Helper()
-	app := applicationYAML(t, namespace, "tried", document, "")
-	kit.Eventually(t, func() string {
-		text, err := tryKubectl(t, app, "create", "--dry-run=server", "-f", "-")
-		if err != nil || strings.Contains(text, "not tried with a dry run") {
-			return fmt.Sprintf("%v: %s", err, text)
-		}
-		return ""
-	})
+	config, warnings := hub.RESTConfig(), &strings.Builder{}
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{})
+	client, err := kubernetes.NewForConfig(config)
+	kit.Must(t, err)
+	for _, document := range documents {
+		kit.Eventually(t, func() string {
+			warnings.Reset()
+			_, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), kit.Application(namespace, "tried", document), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil || strings.Contains(warnings.String(), "not tried with a dry run") {
+				return fmt.Sprintf("%v: %s", err, warnings)
+			}
+			return ""
+		})
+	}
 }
 
 // scrape reads the metrics with an account that may read them, and with one that may
@@ -195,8 +201,8 @@ func awaitTrial(t *testing.T, namespace, document string) {
 func scrape(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
-	hub.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "anybody")
-	anybody := strings.TrimSpace(hub.Kubectl(t, "--namespace", namespace, "create", "token", "anybody"))
+	hub.Make(t, namespace, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: anybody}}")
+	anybody := hub.Token(t, namespace, "anybody")
 	reader := metricsReader(t, namespace)
 	for _, url := range metricsURLs(t) {
 		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
@@ -223,10 +229,16 @@ func metricsURLs(t *testing.T) []string {
 // metricsReader returns the token of an account that may read the metrics.
 func metricsReader(t *testing.T, namespace string) string {
 	t.Helper()
-	hub.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "prometheus")
-	hub.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole=krake-metrics-reader", "--serviceaccount="+namespace+":prometheus")
-	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrolebinding", namespace) })
-	return strings.TrimSpace(hub.Kubectl(t, "--namespace", namespace, "create", "token", "prometheus"))
+	t.Cleanup(hub.Make(t, namespace, strings.ReplaceAll(`
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: prometheus}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: krake-metrics-reader}
+subjects: [{kind: ServiceAccount, name: prometheus, namespace: NAME}]
+`, "NAME", namespace)))
+	return hub.Token(t, namespace, "prometheus")
 }
 
 // awaitMetrics reads metrics. It repeats the request, because a refusal may be cached

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -224,22 +227,24 @@ data: {size: %q}`, team, size)
 // not observed has to go first, and the status says what it refuses.
 func TestOneRefusedFieldShieldsNoOther(t *testing.T) {
 	kit.Long(t, "many objects, of which each waits for a pause")
+	namespace := newNamespace(t)
 	for _, c := range refusedCases() {
 		t.Run(c.name, func(t *testing.T) {
-			namespace := newNamespace(t)
 			createApplication(t, namespace, "nginx", c.manifest, c.schema)
+			defer remove(t, namespace, "nginx")
 			eventuallyReconciled(t, namespace, "nginx")
 			awaitCalm(t, namespace)
 			before := auditMark(t)
 			for _, patch := range c.drift {
-				hub.Kubectl(t, "patch", "-n", namespace, c.object, "--type=merge", "-p", patch)
+				kit.Must(t, change(t, namespace, c.object, types.MergePatchType, patch))
 			}
 			if c.edit != "" {
-				hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", c.edit, ""), "apply", "-f", "-")
+				respec(t, namespace, "nginx", c.edit)
 			}
 			kit.Eventually(t, func() string {
+				live := find(t, namespace, c.object)
 				for path, want := range c.want {
-					if got := hub.Kubectl(t, "get", "-n", namespace, c.object, "-o", "jsonpath={"+path+"}"); got != want {
+					if got := jsonPath(t, live, path); got != want {
 						return fmt.Sprintf("%s is %q, want %q: %s", path, got, want, hub.App(namespace, "nginx").Condition(t, application.ReconciledCondition).Message)
 					}
 				}
@@ -272,6 +277,8 @@ func checkRequests(t *testing.T, since kit.Mark, namespace string, drifts int) {
 	}
 }
 
+const nodePortPath = ".spec.ports[0].nodePort"
+
 const nodePort = `
 apiVersion: v1
 kind: Service
@@ -281,14 +288,13 @@ spec: {type: NodePort, selector: {app: x}, ports: [{port: 80, nodePort: %s}]}`
 // A Service is created when the port that it asks for is free, without a change of the Application.
 func TestATakenPortIsTriedAgain(t *testing.T) {
 	namespace, other := newNamespace(t), hub.NewNamespace(t, "e2e")
-	hub.KubectlWith(t, fmt.Sprintf(nodePort, "first", "30917"), "create", "-n", other, "-f", "-")
+	hub.Make(t, other, fmt.Sprintf(nodePort, "first", "30917"))
 	createApplication(t, namespace, "nginx", fmt.Sprintf(nodePort, "second", "30917"), "")
 	hub.App(namespace, "nginx").Says(t, application.ReconciledCondition, "provided port is already allocated")
-	hub.Kubectl(t, "delete", "service", "-n", other, "first")
+	kit.Must(t, hub.CoreV1().Services(other).Delete(t.Context(), "first", metav1.DeleteOptions{}))
 	eventuallyReconciled(t, namespace, "nginx")
-	check := hub.Kubectl(t, "get", "service", "second", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
-	if check != "30917" {
-		t.Errorf("the port is %s", check)
+	if port := look(t, namespace, "service/second", nodePortPath); port != "30917" {
+		t.Errorf("the port is %s", port)
 	}
 }
 
@@ -303,18 +309,15 @@ spec:
   type: null
   ports: [{port: null, nodePort: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]`)
 	eventuallyReconciled(t, namespace, "nginx")
-	port := func() string {
-		return hub.Kubectl(t, "get", "service", "entry", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
-	}
-	former := port()
+	former := look(t, namespace, "service/entry", nodePortPath)
 	app := hub.App(namespace, "nginx")
 	app.Annotate(t, "mode", "suspend")
 	app.Says(t, application.ReadyCondition, "suspended")
-	hub.Kubectl(t, "delete", "service", "-n", namespace, "entry")
-	hub.KubectlWith(t, fmt.Sprintf(nodePort, "thief", former), "create", "-n", other, "-f", "-")
+	kit.Must(t, hub.CoreV1().Services(namespace).Delete(t.Context(), "entry", metav1.DeleteOptions{}))
+	hub.Make(t, other, fmt.Sprintf(nodePort, "thief", former))
 	app.Annotate(t, "mode", "enforce")
 	eventuallyReconciled(t, namespace, "nginx")
-	if port() == former {
+	if look(t, namespace, "service/entry", nodePortPath) == former {
 		t.Errorf("the port is still %s", former)
 	}
 }
@@ -331,15 +334,15 @@ func TestARefusalEndsWithItsCause(t *testing.T) {
 	}
 	createApplication(t, namespace, "nginx", tempo(90, "old"), "")
 	eventuallyReconciled(t, namespace, "nginx")
-	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", tempo(140, "new"), ""), "apply", "-f", "-")
+	respec(t, namespace, "nginx", tempo(140, "new"))
 	app := hub.App(namespace, "nginx")
 	app.Says(t, application.ReconciledCondition, "spec.beats: Invalid value")
-	if title := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.title}"); title != "new" {
+	if title := look(t, namespace, "tempo/allegro", ".spec.title"); title != "new" {
 		t.Errorf("the title is %s", title)
 	}
 	define(200)
 	eventuallyReconciled(t, namespace, "nginx")
-	if beats := hub.Kubectl(t, "get", "tempo", "allegro", "-n", namespace, "-o", "jsonpath={.spec.beats}"); beats != "140" {
+	if beats := look(t, namespace, "tempo/allegro", ".spec.beats"); beats != "140" {
 		t.Errorf("%s beats", beats)
 	}
 }

@@ -88,7 +88,7 @@ spec:
 	hub.EventuallyField(t, nil, kit.Services, namespace, "web", "spec", "ports", 0, "nodePort")
 	awaitCalm(t, namespace)
 	eventuallyReconciled(t, namespace, "web")
-	if tries := before.Requests(t, ofAgent, kit.Request.IsWrite, ofKind("services")); len(tries) > 3 {
+	if tries := before.Requests(t, ofAgent, kit.In(namespace), kit.Request.IsWrite, ofKind("services")); len(tries) > 3 {
 		t.Errorf("%d writes to the Service, want 3 at most: %v", len(tries), tries)
 	}
 }

@@ -2,11 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -99,19 +104,19 @@ func tune(free string) string {
 // After a repair, the whole object is as before the change of another client.
 func TestAChangedObjectIsAsBefore(t *testing.T) {
 	defineKind(t, "air.example.com", "Tune", "free: {type: object, x-kubernetes-preserve-unknown-fields: true}")
-	namespaces := map[string]string{}
-	for _, c := range restoredCases() {
-		namespaces[c.name] = newNamespace(t)
-		createApplication(t, namespaces[c.name], "nginx", c.manifest, c.schema)
+	namespace := newNamespace(t)
+	named := func(i int, text string) string { return strings.ReplaceAll(text, "store", fmt.Sprintf("store-%d", i)) }
+	for i, c := range restoredCases() {
+		createApplication(t, namespace, named(i, "store"), named(i, c.manifest), named(i, c.schema))
 	}
-	for _, c := range restoredCases() {
+	for i, c := range restoredCases() {
 		t.Run(c.name, func(t *testing.T) {
-			namespace := namespaces[c.name]
-			eventuallyReconciled(t, namespace, "nginx")
-			before := contentOf(t, namespace, c.object)
-			hub.Kubectl(t, "patch", "-n", namespace, c.object, "--type=json", "-p", c.patch)
-			kit.Eventually(t, func() string { return cmp.Diff(before, contentOf(t, namespace, c.object)) })
-			eventuallyReconciled(t, namespace, "nginx")
+			app, object := named(i, "store"), named(i, c.object)
+			eventuallyReconciled(t, namespace, app)
+			before := contentOf(t, namespace, object)
+			kit.Must(t, change(t, namespace, object, types.JSONPatchType, c.patch))
+			kit.Eventually(t, func() string { return cmp.Diff(before, contentOf(t, namespace, object)) })
+			eventuallyReconciled(t, namespace, app)
 		})
 	}
 }
@@ -119,10 +124,11 @@ func TestAChangedObjectIsAsBefore(t *testing.T) {
 // contentOf reads an object, without what each write changes.
 func contentOf(t *testing.T, namespace, object string) any {
 	t.Helper()
-	fields, ok := parse(t, hub.Kubectl(t, "get", "-n", namespace, object, "-o", "json")).(map[string]any)
-	if !ok {
-		t.Fatalf("%s is no object", object)
+	live := find(t, namespace, object)
+	if live == nil {
+		t.Fatalf("there is no %s", object)
 	}
+	fields := live.Object
 	delete(fields, "status")
 	for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
 		unstructured.RemoveNestedField(fields, "metadata", name)
@@ -133,31 +139,28 @@ func contentOf(t *testing.T, namespace, object string) any {
 
 // An element whose key has left the manifest goes, also from a list that may grow, and those of others stay.
 func TestARenamedElementIsRemoved(t *testing.T) {
-	const path = "{.spec.template.spec.containers[0].env[*].name}"
+	const names = ".spec.template.spec.containers[0].env[*].name"
 	namespace := newNamespace(t)
+	const env = "/spec/template/spec/containers/0/env"
 	of := func(names ...string) string {
 		return running("", fmt.Sprintf("env: [{name: %s, value: a}, {name: %s, value: b}, {name: %s, value: c}]", names[0], names[1], names[2]))
 	}
 	createApplication(t, namespace, "nginx", of("A", "B", "C"), mayGrow("env"))
 	eventuallyReconciled(t, namespace, "nginx")
-	hub.Kubectl(t, "set", "env", "-n", namespace, "deployment/store", "OTHER=1")
+	kit.Must(t, change(t, namespace, "deployment/store", types.JSONPatchType, `[{"op":"add","path":"`+env+`/-","value":{"name":"OTHER","value":"1"}}]`))
 	awaitCalm(t, namespace)
-	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", of("A", "NEW", "C"), mayGrow("env")), "apply", "-f", "-")
-	kit.Eventually(t, func() string {
-		return cmp.Diff("A NEW C OTHER", hub.Kubectl(t, "get", "deployment", "store", "-n", namespace, "-o", "jsonpath="+path))
-	})
+	respec(t, namespace, "nginx", of("A", "NEW", "C"))
+	kit.Eventually(t, func() string { return cmp.Diff("A NEW C OTHER", look(t, namespace, "deployment/store", names)) })
 	eventuallyReconciled(t, namespace, "nginx")
 
 	// What another client has changed belongs to it.
 	app := hub.App(namespace, "nginx")
 	app.Annotate(t, "mode", "suspend")
 	eventuallyCondition(t, namespace, "nginx", "Ready", "Unknown", "Suspended")
-	hub.Kubectl(t, "set", "env", "-n", namespace, "deployment/store", "NEW=mine")
-	hub.KubectlWith(t, applicationYAML(t, namespace, "nginx", of("A", "B", "C"), mayGrow("env")), "apply", "-f", "-")
+	kit.Must(t, change(t, namespace, "deployment/store", types.JSONPatchType, `[{"op":"replace","path":"`+env+`/1/value","value":"mine"}]`))
+	respec(t, namespace, "nginx", of("A", "B", "C"))
 	app.Annotate(t, "mode", "enforce")
-	kit.Eventually(t, func() string {
-		return cmp.Diff("A B NEW C OTHER", hub.Kubectl(t, "get", "deployment", "store", "-n", namespace, "-o", "jsonpath="+path))
-	})
+	kit.Eventually(t, func() string { return cmp.Diff("A B NEW C OTHER", look(t, namespace, "deployment/store", names)) })
 }
 
 // New objects are created before those that left the manifest are deleted. If one cannot be created, none is deleted.
@@ -180,7 +183,15 @@ metadata: {name: %[1]s}
 `, name, selector)
 	}
 	there := func() string {
-		return hub.Kubectl(t, "get", "deployments,configmaps", "-n", namespace, "-l", "krake.dev/owned-by", "-o", "jsonpath={.items[*].metadata.name}")
+		var names []string
+		for _, resource := range []schema.GroupVersionResource{kit.Deployments, kit.ConfigMaps} {
+			list, err := hub.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: application.OwnedByLabel})
+			kit.Must(t, err)
+			for _, object := range list.Items {
+				names = append(names, object.GetName())
+			}
+		}
+		return strings.Join(names, " ")
 	}
 	createApplication(t, namespace, "nginx", of("first", "first"), "")
 	eventuallyReconciled(t, namespace, "nginx")
@@ -212,18 +223,17 @@ metadata: {name: %[1]s}
 // What an injector added to the agent's write may go, and nothing else may take its place.
 func TestOnlyTheInjectedElementIsAccepted(t *testing.T) {
 	namespace := newNamespace(t)
-	inject(t, namespace)
+	undo := inject(t, namespace)
 	createApplication(t, namespace, "nginx", running("", "env: [{name: A, value: a}]"), "")
 	eventuallyCondition(t, namespace, "nginx", "Reconciled", "True", "NormalizedByServer")
-	const names = "jsonpath={.spec.template.spec.containers[*].name} {.spec.template.spec.containers[*].env[*].name}"
-	read := func() string { return hub.Kubectl(t, "get", "deployment", "store", "-n", namespace, "-o", names) }
+	const names = ".spec.template.spec.containers[*].name} {.spec.template.spec.containers[*].env[*].name"
+	read := func() string { return look(t, namespace, "deployment/store", names) }
 	if got := read(); got != "main proxy A MESH" {
 		t.Fatalf("the injector made %q", got)
 	}
-	hub.Kubectl(t, "delete", "mutatingadmissionpolicybinding", "inject-"+namespace)
-	hub.Kubectl(t, "delete", "mutatingadmissionpolicy", "inject-"+namespace)
+	undo()
 	kit.Eventually(t, func() string { // the API server forgets the policy
-		_, err := tryKubectl(t, "", "patch", "deployment", "store", "-n", namespace, "--type=json", "-p", `[
+		err := change(t, namespace, "deployment/store", types.JSONPatchType, `[
 			{"op":"remove","path":"/spec/template/spec/containers/1"},{"op":"remove","path":"/spec/template/spec/containers/0/env/1"},
 			{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"evil","image":"evil"}},
 			{"op":"add","path":"/spec/template/spec/containers/0/env/-","value":{"name":"LD_PRELOAD","value":"/evil.so"}}]`)
@@ -236,12 +246,12 @@ func TestOnlyTheInjectedElementIsAccepted(t *testing.T) {
 }
 
 // inject adds a container and a variable to each Deployment that is written in a namespace.
-func inject(t *testing.T, namespace string) {
+func inject(t *testing.T, namespace string) (undo func()) {
 	t.Helper()
-	hub.KubectlWith(t, fmt.Sprintf(`
+	undo = hub.Make(t, "", fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
-metadata: {name: inject-%[1]s}
+metadata: {name: %[1]s}
 spec:
   failurePolicy: Fail
   reinvocationPolicy: IfNeeded
@@ -259,11 +269,15 @@ spec:
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
-metadata: {name: inject-%[1]s}
-spec: {policyName: inject-%[1]s}
-`, namespace), "create", "-f", "-")
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s}
+`, namespace))
+	fields, _ := parse(t, running("", "")).(map[string]any)
+	probe := &unstructured.Unstructured{Object: fields}
 	kit.Eventually(t, func() string { // the API server reads the policy
-		text := hub.KubectlWith(t, running("", ""), "create", "-n", namespace, "-f", "-", "--dry-run=server", "-o", "jsonpath={.spec.template.spec.containers[*].name}")
-		return cmp.Diff("main proxy", text)
+		made, err := hub.Dynamic.Resource(kit.Deployments).Namespace(namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		kit.Must(t, err)
+		return cmp.Diff("main proxy", jsonPath(t, made, ".spec.template.spec.containers[*].name"))
 	})
+	return undo
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -49,7 +50,7 @@ func TestValuesAppearInNoLogEventMetricOrStatus(t *testing.T) {
 	before := auditMark(t)
 	tamper(t, namespace, "reverted", planted)
 	eventuallyRepairs(t, before, 1, namespace)
-	wish(t, namespace, "nginx", "mode", "observe")
+	hub.App(namespace, "nginx").Annotate(t, "mode", "observe")
 	tamper(t, namespace, "observed", planted)
 	eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")
 	refused := beRefused(t, namespace, planted)
@@ -110,7 +111,7 @@ func tamper(t *testing.T, namespace, what string, planted canaries) {
 // a text that repeats an annotation.
 func denyServiceAccounts(t *testing.T, namespace string) {
 	t.Helper()
-	hub.KubectlWith(t, fmt.Sprintf(`
+	t.Cleanup(hub.Make(t, "", fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: %[1]s}
@@ -124,15 +125,12 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
-`, namespace), "create", "-f", "-")
-	t.Cleanup(func() {
-		hub.Kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", namespace)
-	})
+`, namespace)))
+	probe := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "probe", Annotations: map[string]string{"a": "b"}}}
 	kit.Eventually(t, func() string {
-		text, err := tryKubectl(t, `{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "probe", "annotations": {"a": "b"}}}`,
-			"--namespace", namespace, "create", "--dry-run=server", "-f", "-")
-		if err == nil || !strings.Contains(text, "it says b") {
-			return "the policy is not enforced: " + text
+		_, err := hub.CoreV1().ServiceAccounts(namespace).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "it says b") {
+			return fmt.Sprintf("the policy is not enforced: %v", err)
 		}
 		return ""
 	})
@@ -155,7 +153,8 @@ func beRefused(t *testing.T, namespace string, planted canaries) []string {
 		hub.EventuallyField(t, "FAILED", kit.ConfigMaps, namespace, name, "metadata", "labels", "krake.dev/state")
 		names = append(names, name)
 	}
-	if _, err := tryKubectl(t, "", "--namespace", namespace, "annotate", "configmap", "nginx", "--overwrite", "krake.dev/mode="+planted.put("wrong mode")); err == nil {
+	wrong := fmt.Sprintf(`{"metadata": {"annotations": {"krake.dev/mode": %q}}}`, planted.put("wrong mode"))
+	if err := hub.App(namespace, "nginx").TryPatch(t.Context(), wrong); err == nil {
 		t.Error("a wrong mode was accepted")
 	}
 	return names
@@ -194,13 +193,12 @@ func statusOf(t *testing.T, namespace, name string) []byte {
 // An administrator has granted the agent rights on Secrets. Whatever manifest and observer schema ask for, no value of a
 // Secret is in the Application, in Events or in logs: neither of its data, nor of its annotations.
 func TestNoValueOfASecretIsPublished(t *testing.T) {
-	hub.Apply(t, `
+	t.Cleanup(hub.Make(t, "", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: krake-agent-secrets, labels: {krake.dev/aggregate-to-agent: "true"}}
 rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch, create, patch, delete]}]
-`)
-	t.Cleanup(func() { hub.Kubectl(t, "delete", "clusterrole", "krake-agent-secrets") })
+`))
 	for _, c := range []struct{ name, manifest, schema string }{
 		{"the manifest leaves the values to others", "{apiVersion: v1, kind: Secret, metadata: {name: vault, annotations: null}, type: Opaque, data: null, stringData: null}", ""},
 		{"the observer schema has annotations without values", "{apiVersion: v1, kind: Secret, metadata: {name: vault}, type: Opaque}",
@@ -216,7 +214,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch, create
 			createApplication(t, namespace, "nginx", c.manifest, c.schema, kit.Annotation("mode", "observe"), kit.Annotation("adopt", "true"))
 			eventuallyCondition(t, namespace, "nginx", "Drifted", "True", "ObserveMode")
 			checkUntold(t, namespace, planted)
-			wish(t, namespace, "nginx", "mode", "enforce")
+			hub.App(namespace, "nginx").Annotate(t, "mode", "enforce")
 			eventuallyReconciled(t, namespace, "nginx")
 			checkUntold(t, namespace, planted)
 		})
@@ -248,7 +246,7 @@ func checkLogsAndEvents(t *testing.T, namespace string, planted canaries) {
 func TestObserveModeReadsNoForeignObject(t *testing.T) {
 	namespace := newNamespace(t)
 	planted := canaries{}
-	hub.Kubectl(t, "--namespace", namespace, "create", "configmap", "settings", "--from-literal=key="+planted.put("data"))
+	hub.Make(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {key: "+planted.put("data")+"}}")
 	createApplication(t, namespace, "nginx", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: null}", kit.Annotation("mode", "observe"), kit.Annotation("adopt", "true"))
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Reconciled", "False", "Drifted"), "ConfigMap "+namespace+"/settings", "would be taken over")

@@ -85,12 +85,6 @@ func checkNames(t *testing.T, text string, names ...string) {
 	}
 }
 
-// wish sets an annotation of ours on an Application: "mode", "observe".
-func wish(t *testing.T, namespace, name, annotation, value string) {
-	t.Helper()
-	hub.Kubectl(t, "--namespace", namespace, "annotate", "--overwrite", "configmap", name, "krake.dev/"+annotation+"="+value)
-}
-
 // respec replaces the manifest of an Application.
 func respec(t *testing.T, namespace, name, manifest string) {
 	t.Helper()

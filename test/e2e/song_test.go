@@ -4,54 +4,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // musicKinds defines the kinds of the example in Krake's documentation of the Application Observer, and the agent's
 // rights on them.
-const musicKinds = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: songs.music.example.com}
-spec:
-  group: music.example.com
-  names: {kind: Song, listKind: SongList, plural: songs, singular: song}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              key1: {type: string}
-              key2: {type: string}
-              key3: {type: string, default: kilestlai}
-              rythms: {type: array, items: {type: string}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: artists.music.example.com}
-spec:
-  group: music.example.com
-  names: {kind: Artist, listKind: ArtistList, plural: artists, singular: artist}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              birth: {type: integer}
-              death: {type: integer}
+var musicKinds = kit.Definition("music.example.com", "Song", `{type: object, properties: {spec: {type: object, properties: {
+      key1: {type: string}, key2: {type: string}, key3: {type: string, default: kilestlai}, rythms: {type: array, items: {type: string}}}}}}`) + "---" +
+	kit.Definition("music.example.com", "Artist", `{type: object, properties: {spec: {type: object, properties: {birth: {type: integer}, death: {type: integer}}}}}`) + `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -90,8 +51,7 @@ spec:
 // newSong creates the Application of that example.
 func newSong(t *testing.T) (namespace string) {
 	t.Helper()
-	hub.Apply(t, musicKinds)
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/songs.music.example.com", "crd/artists.music.example.com")
+	hub.Make(t, "", musicKinds)
 	namespace = newNamespace(t)
 	createApplication(t, namespace, "music", songManifest, songSchema)
 	eventuallyState(t, "RUNNING", namespace, "music")

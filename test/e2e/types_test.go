@@ -11,41 +11,12 @@ import (
 )
 
 // concertKind defines a kind with lists of all types, and the agent's rights on it.
-const concertKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: concerts.stage.example.com}
-spec:
-  group: stage.example.com
-  scope: Namespaced
-  names: {kind: Concert, plural: concerts, singular: concert}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              parts:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name, voice]
-                items:
-                  type: object
-                  required: [name]
-                  properties: {name: {type: string}, voice: {type: string, default: first}, beats: {type: integer}}
-              guests: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              encores:
-                type: array
-                x-kubernetes-list-type: atomic
-                items:
-                  type: object
-                  required: [title]
-                  properties: {title: {type: string}, beats: {type: integer}}
+var concertKind = kit.Definition("stage.example.com", "Concert", `{type: object, properties: {spec: {type: object, properties: {
+      parts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name, voice], items: {type: object, required: [name],
+        properties: {name: {type: string}, voice: {type: string, default: first}, beats: {type: integer}}}},
+      guests: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+      encores: {type: array, x-kubernetes-list-type: atomic, items: {type: object, required: [title],
+        properties: {title: {type: string}, beats: {type: integer}}}}}}}}`) + `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -61,11 +32,13 @@ var concerts = gvr.GroupVersionResource{Group: "stage.example.com", Version: "v1
 // defineConcert waits until the API server serves and describes the definition. It returns the path of the description.
 func defineConcert(t *testing.T, definition string) string {
 	t.Helper()
-	former := described(t)
-	if changed := hub.Apply(t, definition); strings.Contains(changed, "concerts.stage.example.com unchanged") {
+	generation := func() any {
+		return kit.Field(hub.Get(t, kit.Definitions, "", "concerts.stage.example.com"), "metadata", "generation")
+	}
+	former, before := described(t), generation()
+	if hub.Make(t, "", definition); generation() == before {
 		return former
 	}
-	hub.Kubectl(t, "wait", "--for=condition=Established", "crd/concerts.stage.example.com")
 	kit.Eventually(t, func() string {
 		if now := described(t); now == "" || now == former {
 			return "the API server describes " + former
@@ -78,9 +51,12 @@ func defineConcert(t *testing.T, definition string) string {
 // described returns the path of the OpenAPI document with the kind, empty if there is none.
 func described(t *testing.T) string {
 	t.Helper()
-	index, _ := parse(t, hub.Kubectl(t, "get", "--raw", "/openapi/v3")).(map[string]any)
-	path, _ := kit.At(index, "paths", "apis/stage.example.com/v1", "serverRelativeURL").(string)
-	return path
+	paths, err := hub.Discovery().OpenAPIV3().Paths()
+	kit.Must(t, err)
+	if found, ok := paths["apis/stage.example.com/v1"]; ok {
+		return found.ServerRelativeURL()
+	}
+	return ""
 }
 
 // A list of a custom resource is aligned by the key that the schema states. Another manager inserts an element in
@@ -147,7 +123,7 @@ func TestListsOfACustomResourceAreAlignedByTheirDefinition(t *testing.T) {
 
 	awaitCalm(t, namespace)
 	redefined := auditMark(t)
-	path := defineConcert(t, strings.Replace(concertKind, "x-kubernetes-list-type: atomic", "x-kubernetes-list-type: map\n                x-kubernetes-list-map-keys: [title]", 1))
+	path := defineConcert(t, strings.Replace(concertKind, "x-kubernetes-list-type: atomic", "x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [title]", 1))
 	kit.Eventually(t, func() string {
 		if read := redefined.Requests(t, ofAgent, func(r kit.Request) bool { return strings.HasPrefix(r.URI, path) }); len(read) == 0 {
 			return "the agent has not read " + path
@@ -166,12 +142,12 @@ func TestListsOfACustomResourceAreAlignedByTheirDefinition(t *testing.T) {
 func TestStatedKeyWithADefault(t *testing.T) {
 	defineConcert(t, concertKind)
 	namespace := newNamespace(t)
-	application := applicationYAML(t, namespace, "nginx", `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
+	application := kit.Application(namespace, "nginx", `{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening},
 		spec: {parts: [{name: horn, beats: 3}, {name: horn, voice: second, beats: 4}]}}`,
-		`{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
+		kit.Schema(`{apiVersion: stage.example.com/v1, kind: Concert, metadata: {name: opening}, spec: {parts: [
 		{name: null, beats: null}, {name: null, voice: null, beats: null},
-		{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0, observer_schema_list_key: [name, voice]}]}}`)
-	if said := hub.KubectlWith(t, application, "create", "-f", "-"); !strings.Contains(said, "has no voice") {
+		{observer_schema_list_min_length: 2, observer_schema_list_max_length: 0, observer_schema_list_key: [name, voice]}]}}`))
+	if said := hub.KubectlWith(t, kit.YAML(t, application), "create", "-f", "-"); !strings.Contains(said, "has no voice") {
 		t.Errorf("no warning: %s", said)
 	}
 	eventuallyReconciled(t, namespace, "nginx")

@@ -6,11 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/signature"
@@ -26,7 +23,7 @@ func TestWhatIsWrittenWithoutTheWebhookIsNotCarriedOut(t *testing.T) {
 	namespace := newNamespace(t)
 	createApplication(t, namespace, "ours", portEighty, "")
 	eventuallyReconciled(t, namespace, "ours")
-	mallory := userOfConfigMaps(t, namespace)
+	mallory := userOf(t, namespace, "configmaps", "*")
 	callWebhook(t, namespace, false)
 	before := hub.Mark(t)
 
@@ -54,31 +51,10 @@ func TestWhatIsWrittenWithoutTheWebhookIsNotCarriedOut(t *testing.T) {
 
 	callWebhook(t, namespace, true)
 	for _, name := range []string{"forged", "ours"} {
-		hub.Kubectl(t, "annotate", "configmap", name, "--namespace", namespace, "note=written-again")
+		hub.App(namespace, name).Patch(t, `{"metadata": {"annotations": {"note": "written again"}}}`)
 		eventuallyReconciled(t, namespace, name)
 	}
 	hub.EventuallyField(t, int64(81), kit.Services, namespace, "ours", "spec", "ports", 0, "port")
-}
-
-// userOfConfigMaps returns a client with all verbs on the ConfigMaps of a namespace, and no other right.
-func userOfConfigMaps(t *testing.T, namespace string) kubernetes.Interface {
-	t.Helper()
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "configmaps"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}},
-	}
-	kit.Must(t, kit.ErrorOf(hub.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{})))
-	kit.Must(t, kit.ErrorOf(hub.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{})))
-	as := hub.RESTConfig()
-	as.Impersonate = rest.ImpersonationConfig{UserName: "mallory"}
-	client, err := kubernetes.NewForConfig(as)
-	kit.Must(t, err)
-	return client
 }
 
 // callWebhook makes the API server call the webhook about a namespace, or not, as an administrator does.
@@ -110,7 +86,7 @@ func TestRotationOfTheSigningKey(t *testing.T) {
 		eventuallyReconciled(t, namespace, name)
 	}
 	former := hub.App(namespace, "written").Stored(t).Annotations[application.SignatureAnnotation]
-	hub.Kubectl(t, "patch", "secret", signature.PrivateSecret, "--namespace=krake-system", "--type=merge", `--patch={"data": null}`)
+	hub.Change(t, kit.Secrets, application.SystemNamespace, signature.PrivateSecret, `{"data": null}`)
 	kit.EventuallyWithin(t, 3*time.Minute, func() string {
 		hub.App(namespace, "written").Annotate(t, "adopt", fmt.Sprint(time.Now().Second()%2 == 0))
 		if hub.App(namespace, "written").Stored(t).Annotations[application.SignatureAnnotation][:16] == former[:16] {

@@ -67,8 +67,15 @@ func (d *disaster) respawn(t *testing.T) {
 					return
 				case <-process().Exited():
 				}
-				if err := errors.Join(kill(), start(ctx)); err != nil && ctx.Err() == nil {
-					t.Errorf("start a process again: %v", err)
+				var failure error
+				err := kit.Wait(ctx, "a process that is started again", func() (bool, error) {
+					failure = errors.Join(kill(), start(ctx)) // it fails while there is no API server
+					return failure == nil, nil
+				})
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("%v: %v", err, failure)
+				}
+				if err != nil {
 					return
 				}
 				t.Log("a process has ended, and was started again")
@@ -277,6 +284,7 @@ func renewed(t *testing.T, plane *kit.Plane, before map[string]string) {
 // etcd of a hub, or of a target, is restored from a snapshot: its objects become what the restored Applications say, or
 // the present ones, and the agents carry out everything that is new.
 func TestRestoredFromASnapshot(t *testing.T) {
+	t.Parallel() // it has planes of its own
 	d := &disaster{}
 	t.Cleanup(func() { kit.Must(t, d.stop()) })
 	kit.Must(t, d.start(t.Context()))

@@ -37,6 +37,7 @@ const (
 // In an upgrade and in a downgrade, with replicas of both versions at once, every drift is
 // reverted. Nothing else is written to an object, and Applications can be created and changed.
 func TestBothVersionsTogether(t *testing.T) {
+	t.Parallel() // it has a plane of its own
 	checkout := checkoutOf(t, strings.TrimSpace(former))
 	plane, err := kit.StartPlane(t.Context(), cluster.Options{PretendKubelet: true})
 	kit.Must(t, err)

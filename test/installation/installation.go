@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -138,7 +139,14 @@ func (i *Installation) Use(ctx context.Context, source string) error {
 func (i *Installation) build(ctx context.Context) error {
 	if i.options.Source != "" {
 		i.root = i.options.Source
-		return i.compile(ctx, i.dir+string(filepath.Separator), commands)
+		built := filepath.Join(i.root, "built")
+		if _, err := os.Stat(built); err != nil { // the first use
+			// The checkout is in a temporary folder: with its path in them, packages would be compiled each time.
+			if err := i.compile(ctx, built+string(filepath.Separator), commands, "-trimpath"); err != nil {
+				return err
+			}
+		}
+		return i.link(built)
 	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
@@ -168,9 +176,17 @@ func (i *Installation) programs(ctx context.Context) error {
 	if built == "" {
 		return i.compile(ctx, i.dir+string(filepath.Separator), commands)
 	}
+	if err := i.link(built); err != nil {
+		return fmt.Errorf("%s: %w", programsVariable, err)
+	}
+	return nil
+}
+
+// link puts links to the built programs into the folder of the installation.
+func (i *Installation) link(built string) error {
 	entries, err := os.ReadDir(built)
 	if err != nil {
-		return fmt.Errorf("%s: %w", programsVariable, err)
+		return err
 	}
 	if err := os.MkdirAll(i.dir, 0o755); err != nil {
 		return err
@@ -187,8 +203,9 @@ func (i *Installation) programs(ctx context.Context) error {
 	return nil
 }
 
-func (i *Installation) compile(ctx context.Context, to, what string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", to, what)
+// compile builds without debug information, which is quicker to link.
+func (i *Installation) compile(ctx context.Context, to, what string, flags ...string) error {
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-ldflags=-w", "-o", to}, flags, []string{what})...)
 	build.Dir = i.root
 	return output(build, i.log)
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // Locate returns the resource of a manifest, and a client for it. It sets the namespace of the manifest if its kind has
@@ -36,6 +39,49 @@ func (p *Plane) Locate(object *unstructured.Unstructured, namespace string) (res
 		object.SetNamespace(namespace)
 	}
 	return mapping.Resource.Resource, p.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()), nil
+}
+
+// Make applies documents, as kubectl apply --server-side does, and waits until the API server serves the kinds that they
+// define. The function that it returns deletes the objects.
+func (p *Plane) Make(t testing.TB, namespace, documents string) (undo func()) {
+	t.Helper()
+	decoded, err := manifest.Decode([]byte(documents))
+	Must(t, err)
+	var deletions []func() error
+	for _, document := range decoded {
+		fields, _ := document.(map[string]any)
+		object := &unstructured.Unstructured{Object: fields}
+		_, client, err := p.Locate(object, namespace)
+		Must(t, err)
+		Must(t, ErrorOf(client.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})))
+		deletions = append(deletions, func() error { return client.Delete(lasting(t), object.GetName(), metav1.DeleteOptions{}) })
+		if object.GetKind() == "CustomResourceDefinition" {
+			EventuallyTrue(t, object.GetName()+" is not served", func() bool {
+				conditions := Field(p.Get(t, Definitions, "", object.GetName()), "status", "conditions")
+				return strings.Contains(fmt.Sprint(conditions), "status:True type:Established")
+			})
+		}
+	}
+	return func() {
+		for _, each := range slices.Backward(deletions) {
+			Must(t, each())
+		}
+	}
+}
+
+// Definition returns the definition of a namespaced kind in version v1. The group is a whole name, and the schema is YAML in
+// flow style.
+func Definition(group, kind, schema string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[3]ss.%[1]s}
+spec:
+  group: %[1]s
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[3]ss, singular: %[3]s}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: %[4]s}}]
+`, group, kind, strings.ToLower(kind), schema)
 }
 
 // ServerSideApply returns what kubectl apply --server-side --force-conflicts makes of an object, as a dry run.

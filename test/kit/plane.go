@@ -113,7 +113,7 @@ func (p *Plane) Mark(t testing.TB) Mark {
 
 // UniqueName returns a name that no other test has.
 func UniqueName(prefix string) string {
-	return fmt.Sprintf("%s-%06d", prefix, rand.IntN(1e6))
+	return fmt.Sprintf("%s-%09d", prefix, rand.IntN(1e9))
 }
 
 // NewNamespace creates a namespace whose name begins with the prefix. It deletes the

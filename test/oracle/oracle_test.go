@@ -52,7 +52,7 @@ type worker struct {
 // Random changes of objects of many kinds are reverted by webhook and agent, such that neither
 // kubectl apply nor server-side apply would change anything afterwards.
 func TestRepairsEndWhereApplyWould(t *testing.T) {
-	wanted := number(t, "KRAKE_ORACLE_DRIFTS", 800)
+	wanted := number(t, "KRAKE_ORACLE_DRIFTS", 400)
 	if testing.Short() {
 		wanted = number(t, "KRAKE_ORACLE_DRIFTS", 100)
 	}

@@ -35,17 +35,17 @@ func letGoOf(cm *corev1.ConfigMap) {
 }
 
 // theirs creates a ConfigMap of another client, with an entry in every field.
-func theirs(t *testing.T, namespace string) *corev1.ConfigMap {
+var theirs = &made{func(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, administrator, plain(namespace, "app"), data("x", "1"), binary("y", "1"), label("team", "blue"), annotate("note", "mine"),
 		ownedByDefault(t), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/theirs"} })
-}
+}}
 
 // applied creates a ConfigMap that an agent made for an Application.
-func applied(t *testing.T, namespace string) *corev1.ConfigMap {
+var applied = &made{func(t *testing.T, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	return create(t, agent("local"), plain(namespace, "app"), marked, data("x", "1"))
-}
+}}
 
 // An agent writes the ConfigMaps that an Application asks for, and no others.
 func TestAgentsWriteMarkedConfigMaps(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAnAgentOfAnotherClusterWritesApplicationsOnly(t *testing.T) {
 		{"create one", far, nil, []edit{marked}, notHere},
 	})
 	namespace := newNamespace(t)
-	applied(t, namespace)
+	applied.in(t, namespace)
 	expect(t, notDeleted, far.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "app", metav1.DeleteOptions{}))
 }
 
@@ -174,7 +174,7 @@ func TestAgentsDeleteMarkedConfigMaps(t *testing.T) {
 		{"what has an empty annotation", changed(applied, annotate("krake.dev/owner", "")), notDeleted},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			c.stored(t, namespace)
+			c.stored.in(t, namespace)
 			defer letGo(t, namespace)
 			expect(t, c.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 		})

@@ -14,7 +14,7 @@ import (
 // Attacks with the token of agent local, line by line as docs/attacks.md has them.
 func TestAttacksOfAnAgent(t *testing.T) {
 	namespace := newNamespace(t)
-	admitted(t, namespace)
+	admitted.in(t, namespace)
 	t.Cleanup(func() { letGo(t, namespace) })
 	t.Cleanup(func() {
 		kit.Must(t, server.CoordinationV1().Leases("krake-agents").Delete(context.Background(), "krake-agent-local", metav1.DeleteOptions{}))

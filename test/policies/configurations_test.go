@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"context"
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -11,7 +12,7 @@ const onlyTheCAs = "webhook and agents change only the CAs of their own webhook 
 // withoutRequests makes a configuration of the webhook that no request matches: no webhook runs here.
 func withoutRequests(t *testing.T) {
 	t.Helper()
-	server.Apply(t, `
+	kit.Must(t, apply(t.Context(), `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata: {name: krake-webhook}
@@ -23,8 +24,8 @@ webhooks:
   clientConfig: {service: {namespace: krake-system, name: krake-webhook}}
   namespaceSelector: {matchLabels: {test: none}}
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
-`)
-	t.Cleanup(func() { server.Kubectl(t, "delete", "mutatingwebhookconfiguration", "krake-webhook") })
+`))
+	t.Cleanup(func() { kit.Must(t, deleteConfiguration(context.Background())) })
 }
 
 // The webhook and agents change nothing in their configurations but the CAs, by whatever right they have.

@@ -59,12 +59,12 @@ func checkDeletions(t *testing.T, namespace string, deletions []deletion) {
 	for _, d := range deletions {
 		t.Run(d.who.name+": "+d.what, func(t *testing.T) {
 			configMaps := d.who.mustClient(t).CoreV1().ConfigMaps(namespace)
-			d.stored(t, namespace)
+			d.stored.in(t, namespace)
 			expect(t, d.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 			expectThere(t, namespace, d.want != allowed)
 			letGo(t, namespace)
 
-			d.stored(t, namespace)
+			d.stored.in(t, namespace)
 			everything := metav1.ListOptions{FieldSelector: "metadata.name=app"}
 			expect(t, d.want, configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, everything))
 			expectThere(t, namespace, d.want != allowed)
@@ -91,7 +91,7 @@ func TestADeletionThatOrphansNeedsTheAnnotation(t *testing.T) {
 		{bare, metav1.DeletePropagationBackground, allowed},
 		{bare, metav1.DeletePropagationForeground, allowed},
 	} {
-		c.stored(t, namespace)
+		c.stored.in(t, namespace)
 		expect(t, c.want, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{PropagationPolicy: &c.policy}))
 		letGo(t, namespace)
 	}
@@ -139,7 +139,7 @@ func TestAgentsDeleteWhatIsComplete(t *testing.T) {
 
 	// While the move waits for the former cluster, a second deletion gets no second
 	// message.
-	deleted(changed(moved, complete))(t, namespace)
+	deleted(changed(moved, complete)).in(t, namespace)
 	configMaps := local.mustClient(t).CoreV1().ConfigMaps(namespace)
 	expect(t, allowed, configMaps.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 	letGo(t, namespace)
@@ -179,12 +179,12 @@ func expectThere(t *testing.T, namespace string, want bool) {
 // the name.
 func TestTheRightToDeleteOne(t *testing.T) {
 	namespace := newNamespace(t)
-	server.Apply(t, fmt.Sprintf(`
+	kit.Must(t, apply(t.Context(), fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: one, namespace: %s}
 rules: [{apiGroups: [krake.dev], resources: [applications], verbs: [delete], resourceNames: [mine]}]
-`, namespace))
+`, namespace)))
 	bindIn(t, namespace, "Role", "one", configMapEditor.subject())
 	create(t, administrator, plain(namespace, "mine"), annotated)
 	create(t, administrator, plain(namespace, "theirs"), annotated)

@@ -295,7 +295,7 @@ var changes = []change{
 // The server refuses changes of immutable fields, and names the field.
 func TestChangesOfHabitats(t *testing.T) {
 	namespace := newNamespace(t)
-	resource := mustHabitatsAs(t, namespaceEditor, namespace)
+	resource := namespaceEditor.mustClient(t).dynamic.Resource(habitats).Namespace(namespace)
 	await(t, namespaceEditor, "update", "habitat.sh", "habitats", namespace)
 	for _, c := range changes {
 		t.Run(c.what, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestHoldingBackTakesARight(t *testing.T) {
 		{"deny the holds of others", configMapEditor, moved, []edit{annotate(hold, "deny")}, refused(hold)},
 		{"allow the holds of others", configMapEditor, changed(moved, annotate(hold, "deny")), []edit{noAnnotation(hold)}, refused(hold)},
 		{"hold for longer", configMapEditor, changed(moved, annotate(until, soon)), []edit{annotate(until, "2101-01-02T15:04:05Z")}, refused(until)},
-		{"suspend, by the agents' group alone", impostor, moved, []edit{annotate(mode, "suspend")}, noHolderOf("")},
+		{"suspend, by the agents' group alone", impostor, moved, []edit{annotate(mode, "suspend")}, fmt.Sprintf(notHeld, "")},
 
 		{"enforce again", configMapEditor, changed(moved, annotate(mode, "suspend")), []edit{noAnnotation(mode)}, allowed},
 		{"enforce again, in words", configMapEditor, changed(moved, annotate(mode, "observe")), []edit{annotate(mode, "enforce")}, allowed},
@@ -33,12 +33,10 @@ func TestHoldingBackTakesARight(t *testing.T) {
 	})
 }
 
-func noHolderOf(cluster string) string { return fmt.Sprintf(notHeld, cluster) }
-
 // The audit log says who holds an Application back, and how.
 func TestTheAuditLogSaysWhoHoldsBack(t *testing.T) {
 	namespace := newNamespace(t)
-	cm := admitted(t, namespace)
+	cm := admitted.in(t, namespace)
 	mark := server.Mark(t)
 	cm = mustUpdate(t, namespaceEditor, cm, annotate("krake.dev/mode", "suspend"))
 	mustUpdate(t, namespaceEditor, cm, annotate("krake.dev/mode", "enforce"))

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -33,33 +32,29 @@ func TestMain(m *testing.M) {
 			return install(ctx)
 		},
 		// An expression that fails refuses the request in any case.
-		Check: func(context.Context) error { return noExpressionFailed(server.AuditLog()) },
+		Check: func(context.Context) error { return noExpressionFailed() },
 		Stop:  func() error { return server.Stop() },
 	}.Main(m)
 }
 
-// install applies the manifests, removes the webhook, and waits until both take effect.
+// install applies the manifests, those for Habitats too, removes the webhook, and waits until both take effect. No
+// program of them runs.
 func install(ctx context.Context) error {
-	folder := filepath.Join(server.Dir(), "manifests")
-	if err := os.CopyFS(folder, manifests.Files); err != nil {
+	if err := os.CopyFS(filepath.Join(server.Dir(), "manifests"), manifests.Files); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
 	if err := createEarly(ctx); err != nil {
 		return err
 	}
-	for _, arguments := range [][]string{
-		{"apply", "-k", filepath.Join(folder, "overlays", "e2e")},
-		{"delete", "mutatingwebhookconfiguration", "krake-webhook"},
-	} {
-		text, err := kit.TryKubectl(ctx, server.Cluster, "", arguments...)
-		if err != nil {
-			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(arguments, " "), err, text)
-		}
-		if strings.Contains(text, "Warning") {
-			return fmt.Errorf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
-		}
+	all, err := kustomize("installed", "replicas: [{name: krake-habitat, count: 0}]\nresources: [../overlays/e2e]",
+		"habitat/crd", "habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster")
+	if err != nil {
+		return err
 	}
-	if err := errors.Join(grant(ctx), installHabitat(ctx)); err != nil {
+	if text, err := kit.TryKubectl(ctx, server.Cluster, "", "apply", "-k", all); err != nil || strings.Contains(text, "Warning") {
+		return fmt.Errorf("kubectl apply -k %s: %w\n%s", all, err, text)
+	}
+	if err := errors.Join(deleteConfiguration(ctx), grant(ctx)); err != nil {
 		return err
 	}
 	inForce := probes()
@@ -70,6 +65,10 @@ func install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func deleteConfiguration(ctx context.Context) error {
+	return server.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, "krake-webhook", metav1.DeleteOptions{})
 }
 
 // createEarly creates an Application, before the policies exist, in a namespace where
@@ -87,7 +86,7 @@ func createEarly(ctx context.Context) error {
 func probes() map[string]func(context.Context) (bool, error) {
 	application := with(plain("default", "probe"), annotated)
 	forged := with(plain("kube-system", "probe"), annotated, data("status", "{}"), label("krake.dev/state", "x"), addFinalizerOf("local"))
-	deletion := func(ctx context.Context, mere kubernetes.Interface) error {
+	deletion := func(ctx context.Context, mere clients) error {
 		configMaps := server.CoreV1().ConfigMaps("default")
 		if _, err := configMaps.Create(ctx, application, metav1.CreateOptions{}); err != nil {
 			return err
@@ -103,7 +102,7 @@ func probes() map[string]func(context.Context) (bool, error) {
 			return administrator.does(creation(application))(ctx) == nil, nil
 		},
 		"krake-agents-leases is in force": refusedBy("krake-agents-leases",
-			agent("local").does(func(ctx context.Context, client kubernetes.Interface) error {
+			agent("local").does(func(ctx context.Context, client clients) error {
 				return kit.ErrorOf(client.CoordinationV1().Leases("krake-agents").Create(ctx, lease("probe"), metav1.CreateOptions{DryRun: dry}))
 			})),
 		"krake-agents-namespaces is in force": refusedBy("krake-agents-namespaces", agent("local").does(creation(with(plain("krake-system", "probe"), marked)))),
@@ -114,14 +113,14 @@ func probes() map[string]func(context.Context) (bool, error) {
 }
 
 // creation creates a ConfigMap, as a dry run.
-func creation(cm *corev1.ConfigMap) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, client kubernetes.Interface) error {
+func creation(cm *corev1.ConfigMap) try {
+	return func(ctx context.Context, client clients) error {
 		return kit.ErrorOf(client.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{DryRun: dry}))
 	}
 }
 
 // does returns a check that calls do with a client of the identity.
-func (i identity) does(do func(context.Context, kubernetes.Interface) error) func(context.Context) error {
+func (i identity) does(do try) func(context.Context) error {
 	return func(ctx context.Context) error {
 		client, err := i.client(ctx)
 		if err != nil {

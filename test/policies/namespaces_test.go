@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -57,21 +55,8 @@ func samples() map[string]sample {
 }
 
 // object returns the sample with a name.
-func (s sample) object(t testing.TB, name string) *unstructured.Unstructured {
-	t.Helper()
-	object := &unstructured.Unstructured{}
-	kit.Must(t, yaml.Unmarshal([]byte(s.text), &object.Object))
-	object.SetName(name)
-	return object
-}
-
-func dynamicClient(t testing.TB, who identity) dynamic.Interface {
-	t.Helper()
-	config, err := who.config(t.Context())
-	kit.Must(t, err)
-	client, err := dynamic.NewForConfig(config)
-	kit.Must(t, err)
-	return client
+func (s sample) object(name string) *unstructured.Unstructured {
+	return habitatOf(s.text, "metadata: {name: "+name+"}")
 }
 
 const closedMessage = "namespace %s is closed to agents: use another one, or have the agent write as a service account"
@@ -80,21 +65,20 @@ const closedMessage = "namespace %s is closed to agents: use another one, or hav
 // already, it keeps in order.
 func TestAgentsMakeNothingInClosedNamespaces(t *testing.T) {
 	namespace := newNamespace(t)
-	agents, users := dynamicClient(t, agent("local")), dynamicClient(t, administrator)
+	agents := agent("local").mustClient(t).dynamic
 	closed := fmt.Sprintf(closedMessage, namespace)
-	server.Kubectl(t, "label", "namespace", namespace, "krake.dev/closed-to-agents=true")
-	awaitClosed(t, namespace)
+	closeToAgents(t, namespace)
 	for kind, s := range samples() {
 		t.Run(kind, func(t *testing.T) {
-			theirs, its := users.Resource(s.resource).Namespace(namespace), agents.Resource(s.resource).Namespace(namespace)
+			theirs, its := server.Dynamic.Resource(s.resource).Namespace(namespace), agents.Resource(s.resource).Namespace(namespace)
 			patch := func(name string, patch []byte) error {
 				return kit.ErrorOf(its.Patch(t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}))
 			}
-			ours, disguised := s.object(t, "ours"), s.object(t, "disguised")
+			ours, disguised := s.object("ours"), s.object("disguised")
 			ours.SetLabels(map[string]string{"krake.dev/owned-by": "0123456789abcdef"})
 			ours.SetAnnotations(map[string]string{"krake.dev/owner": "demo/a x"})
 			disguised.SetAnnotations(map[string]string{"krake.dev/application": "v1"})
-			kit.Must(t, kit.ErrorOf(theirs.Create(t.Context(), s.object(t, "theirs"), metav1.CreateOptions{})))
+			kit.Must(t, kit.ErrorOf(theirs.Create(t.Context(), s.object("theirs"), metav1.CreateOptions{})))
 			expect(t, closed, kit.ErrorOf(its.Create(t.Context(), ours, metav1.CreateOptions{})))
 			expect(t, closed, kit.ErrorOf(its.Create(t.Context(), disguised, metav1.CreateOptions{})))
 			expect(t, closed, patch("theirs", []byte(s.change)))
@@ -111,21 +95,22 @@ func TestAgentsMakeNothingInClosedNamespaces(t *testing.T) {
 		kit.Must(t, namespaceEditor.mustClient(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "plain", metav1.DeleteOptions{}))
 	})
 	t.Run("its Applications are none of its objects", func(t *testing.T) {
-		cm := admitted(t, namespace)
+		cm := admitted.in(t, namespace)
 		mustUpdate(t, agent("local"), cm, data("status", "{}"), addFinalizerOf("local"))
 		letGo(t, namespace)
 	})
 	t.Run("it is opened", func(t *testing.T) {
-		server.Kubectl(t, "label", "namespace", namespace, "krake.dev/closed-to-agents-")
+		server.Change(t, kit.Namespaces, "", namespace, `{"metadata": {"labels": {"krake.dev/closed-to-agents": null}}}`)
 		kit.EventuallyNil(t, func() error {
 			return kit.ErrorOf(agent("local").mustClient(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), with(plain(namespace, "ours"), marked), metav1.CreateOptions{}))
 		})
 	})
 }
 
-// awaitClosed waits until the API server knows the label of the namespace.
-func awaitClosed(t *testing.T, namespace string) {
+// closeToAgents labels a namespace, and waits until the API server knows the label.
+func closeToAgents(t *testing.T, namespace string) {
 	t.Helper()
+	server.Change(t, kit.Namespaces, "", namespace, `{"metadata": {"labels": {"krake.dev/closed-to-agents": "true"}}}`)
 	kit.EventuallyTrue(t, namespace+" is not closed", func() bool {
 		return agent("local").does(creation(with(plain(namespace, "probe"), marked)))(t.Context()) != nil
 	})

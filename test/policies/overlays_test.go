@@ -1,6 +1,9 @@
 package policies
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,65 +15,83 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	agentcommand "github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/internal/webhook"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// The API server accepts every overlay unchanged and without a warning.
-func TestOverlaysAreAccepted(t *testing.T) {
-	kit.Long(t, "each overlay is applied")
-	overlays := append(overlays(t),
+// The API server accepts every object of every overlay unchanged and without a warning, and the commands know the
+// flags of the overlay, and accept them together.
+func TestOverlays(t *testing.T) {
+	folder := filepath.Join(server.Dir(), "manifests", "overlays")
+	overlays, err := filepath.Glob(filepath.Join(folder, "*"))
+	kit.Must(t, err)
+	overlays = append(overlays,
+		composed(t, "all", "resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"),
 		composed(t, "spoke", "resources: [../overlays/spoke/shared, ../overlays/spoke/agent]", "strict/target", "hooks/target", "hooks/strict", "hooks/spoke"),
 		composed(t, "hub", "resources: [../overlays/hub]", "strict/webhook", "url-sources/webhook"),
 		composed(t, "strict-habitat", "resources: [../overlays/strict]",
 			"habitat/roles", "habitat/policies", "habitat/controller", "habitat/cluster", "habitat/strict"),
-		filepath.Join(server.Dir(), "manifests", "overlays", "habitat", "namespaced"))
+		filepath.Join(folder, "habitat", "namespaced"))
+	checked, accepted := 0, map[string]bool{} // most overlays have most objects in common
 	for _, overlay := range overlays {
-		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", overlay)
-	}
-	for _, kind := range []string{"hooks", "habitat"} {
-		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "--namespace", "default",
-			"-k", filepath.Join(server.Dir(), "manifests", "overlays", kind, "namespace"))
-	}
-}
-
-// The commands know the flags of every overlay, and accept them together.
-func TestArguments(t *testing.T) {
-	overlays, checked := append(overlays(t), filepath.Join(server.Dir(), "manifests", "overlays", "habitat", "namespaced")), 0
-	for _, overlay := range overlays {
-		checked += checkArguments(t, overlay)
-	}
-	if checked < 2*len(overlays)-2 { // the overlays hub and spoke have one
-		t.Errorf("%d Deployments in %d overlays", checked, len(overlays))
-	}
-}
-
-// overlays returns the folders of all overlays, and one that has most of their
-// components.
-func overlays(t *testing.T) []string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(server.Dir(), "manifests", "overlays", "*"))
-	kit.Must(t, err)
-	return append(found, composed(t, "all",
-		"resources: [../overlays/url-sources]", "hooks/target", "hooks/hub", "hooks/agent", "hooks/strict"))
-}
-
-// checkArguments validates the arguments of each Deployment of an overlay, and counts the
-// Deployments.
-func checkArguments(t *testing.T, overlay string) (checked int) {
-	t.Helper()
-	found := deployments(t, overlay)
-	for _, deployment := range found {
-		if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
-			t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
+		for _, object := range built(t, overlay) {
+			checked += checkArguments(t, overlay, object)
+			accept(t, accepted, object)
 		}
 	}
-	return len(found)
+	if checked < 2*len(overlays)-4 { // two overlays hub and two overlays spoke have one
+		t.Errorf("%d Deployments in %d overlays", checked, len(overlays))
+	}
+	for _, kind := range []string{"hooks", "habitat"} {
+		for _, object := range built(t, filepath.Join(folder, kind, "namespace")) {
+			accept(t, accepted, object)
+		}
+	}
+}
+
+// built returns the objects of a kustomization, as kubectl builds it.
+func built(t *testing.T, folder string) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	found, err := compose.Kustomize(folder)
+	kit.Must(t, err)
+	for _, object := range found {
+		objects = append(objects, &unstructured.Unstructured{Object: mustRead(string(object.Text))})
+	}
+	return objects
+}
+
+// accept fails unless the API server accepts an object, as a dry run, without a warning. It leaves out what was accepted.
+func accept(t *testing.T, accepted map[string]bool, object *unstructured.Unstructured) {
+	t.Helper()
+	text := string(kit.JSON(t, object))
+	if accepted[text] {
+		return
+	}
+	accepted[text] = true
+	if warned, err := put(t.Context(), object, "default", dry...); err != nil || warned != "" {
+		t.Errorf("%s %s: %v, and the server warns %q", object.GetKind(), object.GetName(), err, warned)
+	}
+}
+
+// checkArguments validates the arguments of a Deployment. It returns 0 for any other object.
+func checkArguments(t *testing.T, overlay string, object *unstructured.Unstructured) int {
+	t.Helper()
+	var deployment appsv1.Deployment
+	if object.GetKind() != "Deployment" {
+		return 0
+	}
+	kit.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment))
+	if err := validate(deployment.Spec.Template.Spec.Containers[0]); err != nil {
+		t.Errorf("%s, %s: %v", overlay, deployment.Name, err)
+	}
+	return 1
 }
 
 // validate returns the error of a container's command about its arguments.
@@ -90,52 +111,40 @@ func validate(container corev1.Container) error {
 	return options.Validate()
 }
 
-// deployments returns the Deployments of an overlay, as kubectl builds it.
-func deployments(t *testing.T, overlay string) []appsv1.Deployment {
-	t.Helper()
-	var found []appsv1.Deployment
-	for text := range strings.SplitSeq(server.Kubectl(t, "kustomize", overlay), "\n---\n") {
-		var deployment appsv1.Deployment
-		kit.Must(t, yaml.Unmarshal([]byte(text), &deployment))
-		if deployment.Kind == "Deployment" {
-			found = append(found, deployment)
-		}
-	}
-	return found
+// kustomize writes a kustomization with components, and returns its folder.
+func kustomize(name, text string, components ...string) (folder string, err error) {
+	folder = filepath.Join(server.Dir(), "manifests", "test-"+name)
+	text += "\ncomponents: [../components/" + strings.Join(components, ", ../components/") + "]"
+	return folder, errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 }
 
-// composed writes a kustomization with components, and returns its folder.
 func composed(t *testing.T, name, text string, components ...string) string {
 	t.Helper()
-	folder := filepath.Join(server.Dir(), "manifests", "test-"+name)
-	kit.Must(t, os.MkdirAll(folder, 0o700))
-	text += "\ncomponents: [../components/" + strings.Join(components, ", ../components/") + "]"
-	kit.Must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+	folder, err := kustomize(name, text, components...)
+	kit.Must(t, err)
 	return folder
 }
 
-// mustKubectl runs a command that must neither fail nor warn.
-func mustKubectl(t *testing.T, arguments ...string) {
+// putAll applies what is in a kustomization but the webhook's configuration.
+func putAll(t *testing.T, folder, namespace string) {
 	t.Helper()
-	if text := server.Kubectl(t, arguments...); strings.Contains(text, "Warning") {
-		t.Fatalf("kubectl %s warns:\n%s", strings.Join(arguments, " "), text)
+	for _, object := range built(t, folder) {
+		if object.GetKind() != "MutatingWebhookConfiguration" {
+			_, err := put(context.WithoutCancel(t.Context()), object, namespace)
+			kit.Must(t, err)
+		}
 	}
 }
 
 // withHooks installs the hooks in addition to the shared installation, and enables them
-// in a new namespace with the shipped command. It reverts its changes when the test
-// ends.
+// in a new namespace. It reverts its changes when the test ends.
 func withHooks(t *testing.T, components ...string) (namespace string) {
 	t.Helper()
-	const noWebhook = `
-patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "krake-webhook"}}'}]`
-	components = append([]string{"hooks/target", "hooks/hub", "hooks/agent"}, components...)
-	mustKubectl(t, "apply", "-k", composed(t, "hooks", "resources: [../overlays/e2e]"+noWebhook, components...))
-	t.Cleanup(func() {
-		server.Kubectl(t, "apply", "-k", composed(t, "e2e", "resources: [../overlays/e2e]"+noWebhook, "hooks/target"))
-	})
+	const installed = "resources: [../overlays/e2e]"
+	putAll(t, composed(t, "hooks", installed, append([]string{"hooks/target", "hooks/hub", "hooks/agent"}, components...)...), "")
+	t.Cleanup(func() { putAll(t, composed(t, "e2e", installed, "hooks/target"), "") })
 	namespace = newNamespace(t)
-	mustKubectl(t, "apply", "--namespace", namespace, "-k", filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"))
+	putAll(t, filepath.Join(server.Dir(), "manifests", "overlays", "hooks", "namespace"), namespace)
 	return namespace
 }
 
@@ -194,6 +203,14 @@ func TestRightsOfHooks(t *testing.T) {
 		checkSecrets(t, agent("other").mustClient(t), where, false, false)
 	}
 	own := local.CoreV1().Secrets("krake-agents")
+	again := func() { // as kubectl does, which does not overwrite what the agent has written
+		for _, object := range built(t, filepath.Join(server.Dir(), "manifests", "test-hooks")) {
+			if object.GetName() == hooks.AuthoritySecret && object.GetKind() == "Secret" {
+				server.Apply(t, kit.YAML(t, object.Object))
+			}
+		}
+	}
+	again()
 	authority, err := own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
 	kit.Must(t, err)
 	if len(authority.Data) > 0 {
@@ -208,7 +225,7 @@ func TestRightsOfHooks(t *testing.T) {
 	} {
 		checkAttempts(t, kit.Attempt{What: request, Try: kit.Send(t, local, request, "{}")})
 	}
-	mustKubectl(t, "apply", "-k", filepath.Join(server.Dir(), "manifests", "test-hooks")) // does not overwrite the agent's Secret
+	again()
 	authority, err = own.Get(ctx, hooks.AuthoritySecret, metav1.GetOptions{})
 	kit.Must(t, err)
 	if string(authority.Data["tls.crt"]) != "x" {
@@ -230,10 +247,17 @@ func TestRightsOfHooksInStrictMode(t *testing.T) {
 	theirSecret(t, namespace)
 	theirSecret(t, elsewhere)
 	for _, where := range []string{namespace, elsewhere} {
-		server.Kubectl(t, "--namespace", where, "create", "serviceaccount", "krake-deployer")
-		server.Kubectl(t, "--namespace", where, "create", "rolebinding", "krake-deployer", "--clusterrole=edit",
-			"--serviceaccount="+where+":krake-deployer")
-		await(t, identity{name: "system:serviceaccount:" + where + ":krake-deployer"}, "patch", "", "secrets", where)
+		deployer := identity{name: "system:serviceaccount:" + where + ":krake-deployer"}
+		kit.Must(t, apply(t.Context(), fmt.Sprintf(`
+{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: %[1]s, name: krake-deployer}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: %[1]s, name: krake-deployer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, namespace: %[1]s, name: krake-deployer}]
+`, where)))
+		await(t, deployer, "patch", "", "secrets", where)
 	}
 	awaitImpersonation(t, namespace)
 	local := agent("local").mustClient(t)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -42,7 +41,7 @@ func writable(t *testing.T, name string) []string {
 	kit.Must(t, err)
 	var found []string
 	for _, rule := range role.Rules {
-		if !allWrites(rule) {
+		if !isSubset([]string{"create", "patch", "delete"}, rule.Verbs) {
 			continue
 		}
 		for _, group := range rule.APIGroups {
@@ -56,8 +55,4 @@ func writable(t *testing.T, name string) []string {
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
-}
-
-func allWrites(rule rbacv1.PolicyRule) bool {
-	return !slices.ContainsFunc([]string{"create", "patch", "delete"}, func(verb string) bool { return !slices.Contains(rule.Verbs, verb) })
 }

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -18,7 +19,6 @@ const (
 
 // workloadOf is a Deployment or a DaemonSet, with its marks or without.
 const workloadOf = `
----
 apiVersion: apps/v1
 kind: %s
 metadata: {namespace: %s, name: %s, %s}
@@ -38,22 +38,27 @@ func podOf(name, securityContext string) string {
 // docs/stolen-token.md has it.
 func TestWhatAStolenTokenCanDo(t *testing.T) {
 	open, guarded, closed := newNamespace(t), newNamespace(t), newNamespace(t)
-	server.Kubectl(t, "label", "namespace", guarded, "pod-security.kubernetes.io/enforce=baseline")
-	server.Kubectl(t, "label", "namespace", closed, "krake.dev/closed-to-agents=true")
-	awaitClosed(t, closed)
+	server.Change(t, kit.Namespaces, "", guarded, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`)
+	closeToAgents(t, closed)
 	for _, namespace := range []string{open, guarded, closed, "kube-system", "krake-system"} {
 		kit.EventuallyNil(t, func() error { // a controller makes the account
 			return kit.ErrorOf(server.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{}))
 		})
 	}
-	server.Apply(t, fmt.Sprintf(workloadOf, "Deployment", open, "ours", ourMarks)+fmt.Sprintf(workloadOf, "Deployment", open, "ours-too", ourMarks)+
-		fmt.Sprintf(workloadOf, "Deployment", open, "theirs", "")+fmt.Sprintf(workloadOf, "Deployment", open, "theirs-too", "")+
-		fmt.Sprintf(workloadOf, "DaemonSet", "kube-system", "network", ""))
-	t.Cleanup(func() { server.Kubectl(t, "--namespace", "kube-system", "delete", "daemonset", "network") })
+	for _, text := range []string{
+		fmt.Sprintf(workloadOf, "Deployment", open, "ours", ourMarks), fmt.Sprintf(workloadOf, "Deployment", open, "ours-too", ourMarks),
+		fmt.Sprintf(workloadOf, "Deployment", open, "theirs", ""), fmt.Sprintf(workloadOf, "Deployment", open, "theirs-too", ""),
+		fmt.Sprintf(workloadOf, "DaemonSet", "kube-system", "network", ""),
+	} {
+		kit.Must(t, apply(t.Context(), text))
+	}
+	t.Cleanup(func() {
+		kit.Must(t, server.AppsV1().DaemonSets("kube-system").Delete(context.Background(), "network", metav1.DeleteOptions{}))
+	})
 	theirSecret(t, open)
 	create(t, administrator, plain(open, "theirs"))
 	create(t, administrator, plain(open, "adoptable"))
-	admitted(t, open)
+	admitted.in(t, open)
 	t.Cleanup(func() { letGo(t, open) })
 
 	local, asAnna := agent("local"), identity{name: "local", namespace: "krake-agents", as: "anna"}
@@ -116,7 +121,7 @@ func TestWhatAStolenTokenCanDo(t *testing.T) {
 // What an attacker with the token of the webhook can do, line by line as docs/stolen-token.md has it.
 func TestWhatAStolenTokenOfTheWebhookCanDo(t *testing.T) {
 	namespace := newNamespace(t)
-	admitted(t, namespace)
+	admitted.in(t, namespace)
 	t.Cleanup(func() { letGo(t, namespace) })
 	theirSecret(t, namespace)
 	webhook := identity{namespace: "krake-system", name: "krake-webhook"}

@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -45,13 +48,49 @@ var (
 // agent is the ServiceAccount of a cluster's agent.
 func agent(cluster string) identity { return identity{name: cluster, namespace: "krake-agents"} }
 
-// client returns a client of the identity.
-func (i identity) client(ctx context.Context) (kubernetes.Interface, error) {
+// clients are the clients of one identity, and the warnings in the answers to them.
+type clients struct {
+	kubernetes.Interface
+
+	dynamic dynamic.Interface
+	said    *warnings
+}
+
+// warnings collects the warnings of the API server.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// take returns the warnings since the last call.
+func (w *warnings) take() string {
+	defer func() { w.texts = nil }()
+	return strings.Join(w.texts, "\n")
+}
+
+// known has the clients of each identity: for a ServiceAccount the API server signs a token, and checks it.
+var known = map[string]clients{}
+
+// client returns the clients of the identity.
+func (i identity) client(ctx context.Context) (clients, error) {
+	key := fmt.Sprint(i)
+	if found, ok := known[key]; ok {
+		return found, nil
+	}
 	config, err := i.config(ctx)
 	if err != nil {
-		return nil, err
+		return clients{}, err
 	}
-	return kubernetes.NewForConfig(config)
+	made := clients{said: &warnings{}}
+	config.WarningHandler = made.said
+	if made.Interface, err = kubernetes.NewForConfig(config); err != nil {
+		return clients{}, err
+	}
+	if made.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return clients{}, err
+	}
+	known[key] = made
+	return made, nil
 }
 
 // config returns the configuration of the identity: the administrator impersonates
@@ -73,7 +112,7 @@ func (i identity) config(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-func (i identity) mustClient(t *testing.T) kubernetes.Interface {
+func (i identity) mustClient(t *testing.T) clients {
 	t.Helper()
 	client, err := i.client(t.Context())
 	kit.Must(t, err)
@@ -81,10 +120,11 @@ func (i identity) mustClient(t *testing.T) kubernetes.Interface {
 }
 
 // grant grants all identities the rights that the policies confine, so that only a
-// policy can refuse: all verbs on ConfigMaps and Leases. One agent has objects of other Applications here,
+// policy can refuse: all verbs on ConfigMaps and Leases, and for the controller of Habitats on the kinds that
+// its policies confine. One agent has objects of other Applications here,
 // one has a name that begins like the first agent's, and one has its objects on another cluster.
 func grant(ctx context.Context) error {
-	text, err := kit.TryKubectl(ctx, server.Cluster, `
+	return apply(ctx, `
 apiVersion: v1
 kind: ServiceAccount
 metadata: {namespace: krake-agents, name: other}
@@ -126,11 +166,54 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: ivan}
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:serviceaccount:krake-agents:other"}
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:serviceaccount:krake-agents:loc"}
-`, "create", "-f", "-")
-	if err != nil {
-		return fmt.Errorf("grant the rights: %w\n%s", err, text)
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: test-habitat}
+rules:
+- apiGroups: ["", apps, apiextensions.k8s.io]
+  resources: [configmaps, deployments, statefulsets, pods, customresourcedefinitions]
+  verbs: [get, list, create, update, patch, delete, deletecollection]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: test-habitat}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: test-habitat}
+subjects: [{kind: ServiceAccount, namespace: krake-system, name: krake-habitat}]
+`)
+}
+
+// apply applies documents as the administrator.
+func apply(ctx context.Context, documents string) error {
+	for text := range strings.SplitSeq(documents, "\n---\n") {
+		if _, err := put(ctx, &unstructured.Unstructured{Object: mustRead(text)}, ""); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// put applies an object as kubectl apply --server-side --validate=strict does, and returns the warnings.
+func put(ctx context.Context, object *unstructured.Unstructured, namespace string, dryRun ...string) (warned string, err error) {
+	resource, _, err := server.Locate(object, namespace)
+	if err != nil {
+		return "", err
+	}
+	as, err := administrator.client(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := object.MarshalJSON()
+	if err != nil {
+		return "", err
+	}
+	as.said.take()
+	options := metav1.PatchOptions{FieldManager: "test", Force: new(true), FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
+	client := as.dynamic.Resource(object.GroupVersionKind().GroupVersion().WithResource(resource)).Namespace(object.GetNamespace())
+	if _, err := client.Patch(ctx, object.GetName(), types.ApplyPatchType, text, options); err != nil {
+		return "", fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return as.said.take(), nil
 }
 
 // newNamespace creates a namespace in which edith may edit and adam is admin.
@@ -211,6 +294,12 @@ func update(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) (*c
 	t.Helper()
 	cm = with(cm.DeepCopy(), edits...)
 	return who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
+}
+
+// tryUpdate updates a ConfigMap as a dry run.
+func tryUpdate(t *testing.T, who identity, cm *corev1.ConfigMap) error {
+	t.Helper()
+	return kit.ErrorOf(who.mustClient(t).CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{DryRun: dry}))
 }
 
 func mustUpdate(t *testing.T, who identity, cm *corev1.ConfigMap, edits ...edit) *corev1.ConfigMap {

@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -21,17 +25,20 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")
 	w.account(t, namespace, "builder", "edit")
-	w.Kubectl(t, "--namespace", namespace, "create", "role", "low", "--verb=create,get,patch,delete", "--resource=configmaps")
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "low", "--role=low", "--user=low")
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "edith", "--clusterrole=edit", "--user=edith")
-	kit.Eventually(t, func() string {
-		for _, user := range []string{"low", "edith"} {
-			if text, err := w.try("", "--namespace", namespace, "auth", "can-i", "create", "configmaps", "--as", user); err != nil {
-				return text
-			}
-		}
-		return ""
-	})
+	w.grant(t, namespace, "low", "User/low", "resources: [configmaps], verbs: [create, get, patch, delete]")
+	w.bind(t, namespace, "ClusterRole/edit", "User/edith")
+	as := map[string]coreclient.ConfigMapInterface{}
+	for _, user := range []string{"low", "edith"} {
+		config := w.RESTConfig()
+		config.Impersonate.UserName = user
+		client, err := kubernetes.NewForConfig(config)
+		kit.Must(t, err)
+		as[user] = client.CoreV1().ConfigMaps(namespace)
+		kit.EventuallyNil(t, func() error {
+			plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+			return kit.ErrorOf(as[user].Create(t.Context(), plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
+		})
+	}
 	const (
 		rights  = `user "low" may not impersonate serviceaccounts "%s" in namespace "%s"`
 		unnamed = " (an Application that names no account is carried out as this one): have an administrator bind a role that has these rights"
@@ -39,7 +46,7 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 	begin := w.Mark(t)
 	for _, test := range []struct {
 		why, user, account string
-		want               string // kubectl's message; empty: it is admitted
+		want               string // the API server's message; empty: it is admitted
 	}{
 		{"who may only write ConfigMaps", "low", "", fmt.Sprintf(rights, "krake-deployer", namespace) + unnamed},
 		{"nor as an account that they name", "low", "builder", fmt.Sprintf(rights, "builder", namespace)},
@@ -53,16 +60,16 @@ func TestAccountNeedsTheRightToImpersonateIt(t *testing.T) {
 		if test.account != "" {
 			kit.Annotation("service-account", test.account)(app)
 		}
-		text, err := w.try(kit.YAML(t, app), "create", "-f", "-", "--as", test.user)
-		if (err == nil) != (test.want == "") || !strings.Contains(text, test.want) {
-			t.Errorf("%s: %v: %s\nwant %s", test.why, err, text, test.want)
+		_, err := as[test.user].Create(t.Context(), app, metav1.CreateOptions{})
+		if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) {
+			t.Errorf("%s: %v\nwant %s", test.why, err, test.want)
 		}
 	}
 	w.reconciled(t, namespace, "app")
 	checkAccount(t, work(t, begin, namespace), namespace)
-	if text, err := w.try("", "--namespace", namespace, "patch", "configmap", "app", "--type=merge", "--as", "low",
-		"--patch", `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}}"}}`); err == nil || !strings.Contains(text, "may not impersonate") {
-		t.Errorf("low changes an Application of edith: %s", text)
+	const others = `{"data": {"spec.manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}}"}}`
+	if _, err := as["low"].Patch(t.Context(), "app", types.MergePatchType, []byte(others), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "may not impersonate") {
+		t.Errorf("low changes an Application of edith: %v", err)
 	}
 }
 
@@ -92,7 +99,7 @@ func TestMissingAccount(t *testing.T) {
 	w.account(t, namespace, "krake-deployer", "edit")
 	w.reconciled(t, namespace, "app")
 
-	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	kit.Must(t, w.CoreV1().ServiceAccounts(namespace).Delete(t.Context(), "krake-deployer", metav1.DeleteOptions{}))
 	begin = w.Mark(t)
 	kit.Eventually(t, func() string { // the agent caches the account for some seconds
 		w.Change(t, kit.ConfigMaps, namespace, "settings", `{"data": {"color": "blue"}}`)
@@ -106,14 +113,14 @@ func TestMissingAccount(t *testing.T) {
 			t.Errorf("the agent itself: %s", r)
 		}
 	}
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--wait=false")
+	w.App(namespace, "app").Delete(t)
 	begin = w.Mark(t)
 	w.EventuallyField(t, application.StateDeleting, kit.ConfigMaps, namespace, "app", "metadata", "labels", application.StateLabel)
 	missing()
 	if work := work(t, begin, namespace); len(work) > 0 || w.Get(t, kit.ConfigMaps, namespace, "settings") == nil {
 		t.Errorf("without an account the agent has written %v", work)
 	}
-	w.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", "krake-deployer")
+	w.account(t, namespace, "krake-deployer", "")
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "app")
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
 }
@@ -131,11 +138,11 @@ func TestAccountsThatMayNot(t *testing.T) {
 	w.apply(t, namespace, "app-named", strings.ReplaceAll(settings, "settings", "named"), kit.Annotation("service-account", "builder"))
 	w.says(t, namespace, "app-named", "Forbidden", "named")
 	checkNoneAccepted(t, begin, namespace)
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "krake-deployer", "--clusterrole=edit", "--serviceaccount", namespace+":krake-deployer")
+	w.bind(t, namespace, "ClusterRole/edit", "ServiceAccount/krake-deployer")
 	w.reconciled(t, namespace, "app")
 
 	// As in the documentation, for another name.
-	w.Apply(t, `
+	t.Cleanup(w.Make(t, "", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: builders, labels: {krake.dev/aggregate-to-agent: "true"}}
@@ -144,8 +151,7 @@ rules:
   resources: [serviceaccounts]
   resourceNames: [builder]
   verbs: ["impersonate:serviceaccount"]
-`)
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "builders") })
+`))
 	w.reconciled(t, namespace, "app-named")
 }
 
@@ -158,11 +164,9 @@ func TestNothingIsPublishedThatTheAccountMayNotRead(t *testing.T) {
 	w.account(t, namespace, "krake-deployer", "")
 	grant := func(verbs string) {
 		t.Helper()
-		w.Apply(t, fmt.Sprintf("---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: writer, namespace: %s}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [%s]}]}\n",
-			namespace, verbs))
+		w.grant(t, namespace, "writer", "ServiceAccount/krake-deployer", "resources: [configmaps], verbs: ["+verbs+"]")
 	}
 	grant("create, patch, delete")
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "writer", "--role=writer", "--serviceaccount", namespace+":krake-deployer")
 	begin := w.Mark(t)
 	w.apply(t, namespace, "app", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red}}",
 		kit.Schema("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: null, note: null}}"))
@@ -201,9 +205,10 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		w.apply(t, namespace, name, strings.ReplaceAll(settings, "settings", fmt.Sprintf("settings-%d", i)))
 		w.reconciled(t, namespace, name)
 	}
-	w.Kubectl(t, "--namespace", namespace, "delete", "serviceaccount", "krake-deployer")
+	kit.Must(t, w.CoreV1().ServiceAccounts(namespace).Delete(t.Context(), "krake-deployer", metav1.DeleteOptions{}))
 	if err := errors.Join(w.installation.StopAgent(), w.installation.StartAgent(t.Context())); err != nil { // clears the agent's cache of the account
 		t.Fatal(err)
 	}
-	w.Kubectl(t, "delete", "namespace", namespace, "--timeout", kit.Timeout.String())
+	kit.Must(t, w.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
+	w.EventuallyGone(t, kit.Namespaces, "", namespace)
 }

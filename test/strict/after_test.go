@@ -20,10 +20,7 @@ func TestObjectsAfterTheirDefinition(t *testing.T) {
 	w := wide
 	const objects, kinds = "app-objects", "app-kinds"
 	begin, namespace := w.Mark(t), w.namespace(t)
-	w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin")
-	t.Cleanup(func() {
-		w.Kubectl(t, "delete", "--ignore-not-found", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin")
-	})
+	w.grantAccount(t, namespace)
 	definition, role, gadget := cutKind(t, namespace)
 	states := w.watchStates(t, namespace)
 
@@ -66,7 +63,7 @@ func TestObjectsAfterTheirDefinition(t *testing.T) {
 	w.Change(t, gadgets, namespace, "first", `{"spec": {"size": 2}}`)
 	w.EventuallyField(t, int64(1), gadgets, namespace, "first", "spec", "size")
 	w.App(namespace, kinds).Annotate(t, "mode", string(application.Enforce))
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", objects, kinds, "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, objects, kinds)
 }
 
 // cutKind returns the three documents of ownKind.

@@ -3,7 +3,6 @@ package strict
 import (
 	"testing"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -15,13 +14,9 @@ func TestAttacksOfAStrictAgent(t *testing.T) {
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "admin")
 	w.account(t, namespace, "builder", "")
-	// as sends a request that impersonates a user, with more of its identity.
+	send := w.sender(t)
 	as := func(who rest.ImpersonationConfig, request, body string) func() error {
-		config := rest.AnonymousClientConfig(w.RESTConfig())
-		config.BearerToken, config.UserAgent, config.Impersonate = w.Token(t, "krake-agents", "local"), testClient, who
-		client, err := kubernetes.NewForConfig(config)
-		kit.Must(t, err)
-		return kit.Send(t, client, request, body)
+		return func() error { return send(who, request, body) }
 	}
 	user := "system:serviceaccount:" + namespace + ":krake-deployer"
 	deployer := rest.ImpersonationConfig{UserName: user}

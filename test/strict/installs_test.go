@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
@@ -69,7 +73,16 @@ func (w *world) grantAgent(t *testing.T, namespace, app, file string) {
 func (w *world) grantAccount(t *testing.T, namespace string) {
 	t.Helper()
 	t.Log(w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin"))
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin") })
+	t.Cleanup(func() { w.revoke(t, namespace) })
+}
+
+// revoke deletes the binding of the account of a namespace that may do everything, if there is one.
+func (w *world) revoke(t *testing.T, namespace string) {
+	t.Helper()
+	err := w.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), namespace+"-krake-deployer-cluster-admin", metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		kit.Must(t, err)
+	}
 }
 
 // exists reports whether an object exists. One whose kind is not served does not.

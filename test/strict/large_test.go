@@ -8,34 +8,32 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/hostile"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-// An Application may have 4 MiB of definitions, a definition of 700 KB, or 300 objects. It is admitted within the time of a webhook,
+// An Application may have 4 MiB of definitions, each of more than 700 KB, or 300 objects. It is admitted within the time of a webhook,
 // its objects are created and repaired, and admission and agent stay below their limits of memory.
 func TestLargeApplications(t *testing.T) {
 	w := wide
 	for _, c := range []struct {
 		name     string
 		manifest func(namespace string) string
-		resource string
+		resource schema.GroupVersionResource
 	}{
-		{"a definition of 700 KB", func(namespace string) string { return definitions(namespace, 1, 700_000) }, "customresourcedefinition"},
-		{"4 MiB", func(namespace string) string { return definitions(namespace, 6, manifest.MaxBytes/6-100) }, "customresourcedefinition"},
-		{"300 objects", func(namespace string) string { return configMaps(namespace, manifest.MaxResources) }, "configmap"},
+		{"4 MiB", func(namespace string) string { return definitions(namespace, 5, manifest.MaxBytes/5-100) }, kit.Definitions},
+		{"300 objects", func(namespace string) string { return configMaps(namespace, manifest.MaxResources) }, kit.ConfigMaps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			namespace := w.namespace(t)
 			file := filepath.Join(t.TempDir(), "large.yaml")
 			text := c.manifest(namespace)
 			kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
-			w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin")
-			t.Cleanup(func() {
-				w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin")
-			})
+			w.grantAccount(t, namespace)
 			started := time.Now()
 			w.plugin(t, "create", "app", "--namespace", namespace, "--filename", file)
 			admitted := time.Since(started)
@@ -53,14 +51,9 @@ func TestLargeApplications(t *testing.T) {
 			t.Logf("%d bytes of text: admitted by the plugin in %s, with its dry runs; reconciled after %s; %d bytes in the ConfigMap", len(text), admitted, took, size)
 
 			one := w.App(namespace, "app").Read(t).Inventory[0]
-			w.Kubectl(t, "--namespace", one.Namespace, "label", c.resource, one.Name, "team=red", "--overwrite")
-			kit.Eventually(t, func() string {
-				if team := w.Kubectl(t, "--namespace", one.Namespace, "get", c.resource, one.Name, "--output=jsonpath={.metadata.labels.team}"); team != "blue" {
-					return "the label team is " + team
-				}
-				return ""
-			})
-			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+			w.Change(t, c.resource, one.Namespace, one.Name, `{"metadata": {"labels": {"team": "red"}}}`)
+			w.EventuallyField(t, "blue", c.resource, one.Namespace, one.Name, "metadata", "labels", "team")
+			w.gone(t, namespace, "app")
 		})
 	}
 	for _, process := range w.Cluster.Processes() {

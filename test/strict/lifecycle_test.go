@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
@@ -47,7 +49,7 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	begin := w.Mark(t)
 	namespace := w.namespace(t)
 	w.account(t, namespace, "krake-deployer", "edit")
-	w.Kubectl(t, "--namespace", namespace, "create", "configmap", "theirs", "--from-literal", "color=blue")
+	w.Make(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {color: blue}}")
 	w.apply(t, namespace, "app", web+webService, kit.Annotation("adopt", "true"))
 	w.reconciled(t, namespace, "app")
 	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "theirs", "data", "color")
@@ -60,7 +62,7 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	mark := kit.Field(w.Get(t, kit.ConfigMaps, namespace, "settings"), "metadata", "labels", "krake.dev/owned-by")
 	w.Change(t, kit.ConfigMaps, namespace, "settings", `{"metadata": {"labels": {"krake.dev/owned-by": null}}}`)
 	w.EventuallyField(t, mark, kit.ConfigMaps, namespace, "settings", "metadata", "labels", "krake.dev/owned-by")
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "settings")
+	kit.Must(t, w.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "settings", metav1.DeleteOptions{}))
 	w.EventuallyField(t, "red", kit.ConfigMaps, namespace, "settings", "data", "color")
 	w.reconciled(t, namespace, "app")
 
@@ -70,7 +72,7 @@ func TestEveryWriteIsTheAccountsOwn(t *testing.T) {
 	w.apply(t, namespace, "app-orphan", "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}",
 		kit.Annotation("deletion-policy", "orphan"))
 	w.reconciled(t, namespace, "app-orphan")
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-orphan", "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, "app", "app-orphan")
 	w.EventuallyGone(t, kit.ConfigMaps, namespace, "settings")
 	w.EventuallyGone(t, kit.Deployments, namespace, "web")
 	for _, name := range []string{"theirs", "kept"} {

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
@@ -50,35 +52,34 @@ secrets: [{name: own-token}]
 func TestWhatOthersWriteStays(t *testing.T) {
 	w := wide
 	namespace := w.namespace(t)
-	w.plugin(t, "account", "--namespace", namespace, "--grant", "cluster-admin")
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrolebinding", namespace+"-krake-deployer-cluster-admin") })
+	w.grantAccount(t, namespace)
 	w.apply(t, namespace, "app", strings.ReplaceAll(othersManifest, "NAME", namespace))
 	w.reconciled(t, namespace, "app")
 
 	configurations := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	bundle := base64.StdEncoding.EncodeToString([]byte(w.authority(t)))
+	authority, _ := kit.Field(w.Get(t, kit.ConfigMaps, "default", "kube-root-ca.crt"), "data", "ca.crt").(string)
+	bundle := base64.StdEncoding.EncodeToString([]byte(authority))
 	inject := func(path string) string { return `{"op": "add", "path": "` + path + `", "value": "` + bundle + `"}` }
-	w.Kubectl(t, "patch", "validatingwebhookconfiguration", namespace, "--type=json", "--patch",
-		"["+inject("/webhooks/0/clientConfig/caBundle")+","+inject("/webhooks/1/clientConfig/caBundle")+"]")
-	w.Kubectl(t, "patch", "serviceaccount", "own", "--namespace", namespace, "--type=json", "--patch",
-		`[{"op": "add", "path": "/secrets/-", "value": {"name": "another"}}]`)
+	w.patch(t, configurations, "", namespace, "["+inject("/webhooks/0/clientConfig/caBundle")+","+inject("/webhooks/1/clientConfig/caBundle")+"]")
+	w.patch(t, accounts, namespace, "own", `[{"op": "add", "path": "/secrets/-", "value": {"name": "another"}}]`)
 	w.EventuallyField(t, "get", kit.ClusterRoles, "", namespace+"-all", "rules", 0, "verbs", 0)
 	w.Mark(t).Calm(t, 3*time.Second, byAgent, isWork)
 	w.EventuallyField(t, bundle, configurations, "", namespace, "webhooks", 0, "clientConfig", "caBundle")
 	w.EventuallyField(t, bundle, configurations, "", namespace, "webhooks", 1, "clientConfig", "caBundle")
 	w.EventuallyField(t, "another", accounts, namespace, "own", "secrets", 1, "name")
 
-	w.Kubectl(t, "patch", "validatingwebhookconfiguration", namespace, "--type=json", "--patch", `[{"op": "add", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
+	w.patch(t, configurations, "", namespace, `[{"op": "add", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
 		{"op": "replace", "path": "/webhooks/0/clientConfig/service/name", "value": "thief"}]`)
 	w.EventuallyField(t, "a", configurations, "", namespace, "webhooks", 0, "clientConfig", "service", "name")
 	w.EventuallyField(t, bundle, configurations, "", namespace, "webhooks", 0, "clientConfig", "caBundle")
 	w.reconciled(t, namespace, "app")
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, "app")
 }
 
-// authority returns the certificate authority of the cluster's ServiceAccounts, in PEM.
-func (w *world) authority(t *testing.T) string {
+// patch applies a JSON Patch as another client.
+func (w *world) patch(t *testing.T, resource schema.GroupVersionResource, namespace, name, patch string) {
 	t.Helper()
-	return w.Kubectl(t, "get", "configmap", "kube-root-ca.crt", "--namespace", "default", "--output", `jsonpath={.data.ca\.crt}`)
+	client := w.Dynamic.Resource(resource).Namespace(namespace)
+	kit.Must(t, kit.ErrorOf(client.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})))
 }

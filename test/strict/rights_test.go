@@ -1,13 +1,12 @@
 package strict
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/krake-observer/krake-observer/test/cluster"
@@ -61,18 +60,10 @@ subjects: [{kind: ServiceAccount, name: default}]
 		t.Error("it hands out more than it has")
 	}
 	checkNoneAccepted(t, begin, namespace)
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "app-greedy", "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, "app", "app-greedy")
 	w.EventuallyGone(t, kit.Roles, namespace, "reader")
 	w.EventuallyGone(t, kit.RoleBindings, namespace, "reader")
 }
-
-// call is a request with the token of the agent, as another user or as itself.
-type call struct {
-	method, path, as, body string
-	headers                map[string]string
-}
-
-func (c call) String() string { return fmt.Sprintf("%s %s as %q", c.method, c.path, c.as) }
 
 // Any client with the agent's token has only these rights with the overlay's roles: to
 // write workloads as the account of the one name.
@@ -83,50 +74,58 @@ func TestWhatTheAgentMay(t *testing.T) {
 		w.account(t, in, "krake-deployer", "admin")
 	}
 	w.account(t, namespace, "builder", "admin")
-	w.Kubectl(t, "--namespace", namespace, "create", "secret", "generic", "treasure", "--from-literal=key=value")
+	w.Make(t, namespace, "{apiVersion: v1, kind: Secret, metadata: {name: treasure}, stringData: {key: value}}")
 	send := w.sender(t)
 
-	deployer := "system:serviceaccount:" + namespace + ":krake-deployer"
-	in := func(namespace, rest string) string { return "/api/v1/namespaces/" + namespace + "/" + rest }
+	user := func(name string) rest.ImpersonationConfig { return rest.ImpersonationConfig{UserName: name} }
+	itself, deployer := user(""), user("system:serviceaccount:"+namespace+":krake-deployer")
+	master := deployer
+	master.Groups = []string{"system:masters"}
+	in := "/api/v1/namespaces/" + namespace + "/"
 	object := func(kind string) string {
 		return fmt.Sprintf(`{"apiVersion": "v1", "kind": %q, "metadata": {"name": "made"}}`, kind)
 	}
 	const patch = `[{"op": "add", "path": "/data", "value": {"a": "b"}}]`
-	for _, c := range []call{
-		{"POST", in(namespace, "configmaps"), deployer, object("ConfigMap"), nil},
-		{"PATCH", in(namespace, "configmaps/made"), deployer, patch, nil},
-		{"DELETE", in(namespace, "configmaps/made"), deployer, "", nil},
-		{"GET", in(namespace, "configmaps"), "", "", nil},
-		{"GET", in(namespace, "serviceaccounts/krake-deployer"), "", "", nil},
+	for _, c := range []struct {
+		request string
+		as      rest.ImpersonationConfig
+		body    string
+	}{
+		{"POST " + in + "configmaps", deployer, object("ConfigMap")},
+		{"PATCH " + in + "configmaps/made", deployer, patch},
+		{"DELETE " + in + "configmaps/made", deployer, ""},
+		{"GET " + in + "configmaps", itself, ""},
+		{"GET " + in + "serviceaccounts/krake-deployer", itself, ""},
 	} {
-		if code, text := send(c); code >= 300 {
-			t.Errorf("%s: %d %s", c, code, text)
+		if err := send(c.as, c.request, c.body); err != nil {
+			t.Errorf("%s as %q: %v", c.request, c.as.UserName, err)
 		}
 	}
 	mayNot := []struct {
-		why string
-		call
+		why, request string
+		as           rest.ImpersonationConfig
+		body         string
 	}{
-		{"read as the account", call{"GET", in(namespace, "configmaps"), deployer, "", nil}},
-		{"read Secrets as the account", call{"GET", in(namespace, "secrets"), deployer, "", nil}},
-		{"read a Secret as the account", call{"GET", in(namespace, "secrets/treasure"), deployer, "", nil}},
-		{"write a Secret as the account", call{"POST", in(namespace, "secrets"), deployer, object("Secret"), nil}},
-		{"another kind", call{"POST", in(namespace, "limitranges"), deployer, object("LimitRange"), nil}},
-		{"have a token of the account", call{"POST", in(namespace, "serviceaccounts/krake-deployer/token"), deployer, "{}", nil}},
-		{"a whole object", call{"PUT", in(namespace, "configmaps/made"), deployer, object("ConfigMap"), nil}},
-		{"all objects", call{"DELETE", in(namespace, "configmaps"), deployer, "", nil}},
-		{"another account of the namespace", call{"POST", in(namespace, "configmaps"), "system:serviceaccount:" + namespace + ":builder", object("ConfigMap"), nil}},
-		{"in another namespace than that of the account", call{"POST", in(other, "configmaps"), deployer, object("ConfigMap"), nil}},
-		{"an account of Kubernetes", call{"POST", in(namespace, "configmaps"), "system:serviceaccount:kube-system:namespace-controller", object("ConfigMap"), nil}},
-		{"an administrator", call{"POST", in(namespace, "configmaps"), "admin", object("ConfigMap"), nil}},
-		{"the account, in a group of its own choice", call{"POST", in(namespace, "configmaps"), deployer, object("ConfigMap"), map[string]string{"Impersonate-Group": "system:masters"}}},
-		{"as itself", call{"POST", in(namespace, "configmaps"), "", object("ConfigMap"), nil}},
-		{"as itself, a Service", call{"POST", in(namespace, "services"), "", object("Service"), nil}},
-		{"read Secrets as itself", call{"GET", in(namespace, "secrets"), "", "", nil}},
+		{"read as the account", "GET " + in + "configmaps", deployer, ""},
+		{"read Secrets as the account", "GET " + in + "secrets", deployer, ""},
+		{"read a Secret as the account", "GET " + in + "secrets/treasure", deployer, ""},
+		{"write a Secret as the account", "POST " + in + "secrets", deployer, object("Secret")},
+		{"another kind", "POST " + in + "limitranges", deployer, object("LimitRange")},
+		{"have a token of the account", "POST " + in + "serviceaccounts/krake-deployer/token", deployer, "{}"},
+		{"a whole object", "PUT " + in + "configmaps/made", deployer, object("ConfigMap")},
+		{"all objects", "DELETE " + in + "configmaps", deployer, ""},
+		{"another account of the namespace", "POST " + in + "configmaps", user("system:serviceaccount:" + namespace + ":builder"), object("ConfigMap")},
+		{"in another namespace than that of the account", "POST /api/v1/namespaces/" + other + "/configmaps", deployer, object("ConfigMap")},
+		{"an account of Kubernetes", "POST " + in + "configmaps", user("system:serviceaccount:kube-system:namespace-controller"), object("ConfigMap")},
+		{"an administrator", "POST " + in + "configmaps", user("admin"), object("ConfigMap")},
+		{"the account, in a group of its own choice", "POST " + in + "configmaps", master, object("ConfigMap")},
+		{"as itself", "POST " + in + "configmaps", itself, object("ConfigMap")},
+		{"as itself, a Service", "POST " + in + "services", itself, object("Service")},
+		{"read Secrets as itself", "GET " + in + "secrets", itself, ""},
 	}
 	for _, test := range mayNot {
-		if code, text := send(test.call); code != http.StatusForbidden {
-			t.Errorf("%s: %s: %d %s", test.why, test.call, code, text)
+		if err := send(test.as, test.request, test.body); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %s as %q: %v", test.why, test.request, test.as.UserName, err)
 		}
 	}
 	t.Logf("%d requests are refused", len(mayNot))
@@ -141,57 +140,37 @@ func TestServerWithoutConstraints(t *testing.T) {
 	t.Cleanup(func() { kit.Must(t, plane.Stop()) })
 	w := &world{Plane: plane}
 	for _, namespace := range []string{"krake-system", "krake-agents"} {
-		w.Kubectl(t, "create", "namespace", namespace)
+		w.CreateNamespace(t, namespace)
 	}
-	w.Kubectl(t, "--namespace", "krake-agents", "create", "serviceaccount", "local")
+	w.account(t, "krake-agents", "local", "")
 	kit.Must(t, w.applyRoles(t.Context(), "strict"))
 	w.account(t, "default", "krake-deployer", "edit")
 	send := w.sender(t)
-	create := call{"POST", "/api/v1/namespaces/default/configmaps", "system:serviceaccount:default:krake-deployer",
-		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}`, nil}
-	if code, text := send(create); code != http.StatusForbidden || !strings.Contains(text, "cannot impersonate resource") {
-		t.Errorf("%d %s", code, text)
+	create := func() error {
+		deployer := rest.ImpersonationConfig{UserName: "system:serviceaccount:default:krake-deployer"}
+		return send(deployer, "POST /api/v1/namespaces/default/configmaps", `{"metadata": {"name": "made"}}`)
 	}
-	w.Kubectl(t, "create", "clusterrole", "krake-deployers-legacy", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name=krake-deployer")
-	w.Kubectl(t, "label", "clusterrole", "krake-deployers-legacy", "krake.dev/aggregate-to-agent=true")
-	kit.Eventually(t, func() string {
-		if code, text := send(create); code != http.StatusCreated {
-			return fmt.Sprint(code, text)
-		}
-		return ""
-	})
+	if err := create(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate resource") {
+		t.Error(err)
+	}
+	w.Make(t, "", `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: krake-deployers-legacy, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules: [{apiGroups: [""], resources: [serviceaccounts], resourceNames: [krake-deployer], verbs: [impersonate]}]
+`)
+	kit.EventuallyNil(t, create)
 }
 
-// sender sends requests with a token of the agent.
-func (w *world) sender(t *testing.T) func(call) (code int, text string) {
+// sender returns a function that makes a request with a token of the agent, as another user.
+func (w *world) sender(t *testing.T) func(who rest.ImpersonationConfig, request, body string) error {
 	t.Helper()
-	config := rest.AnonymousClientConfig(w.RESTConfig())
-	config.BearerToken = strings.TrimSpace(w.Kubectl(t, "--namespace", "krake-agents", "create", "token", "local"))
-	client, err := rest.HTTPClientFor(config)
-	kit.Must(t, err)
-	return func(c call) (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, w.URL()+c.path, strings.NewReader(c.body))
+	token := w.Token(t, "krake-agents", "local")
+	return func(who rest.ImpersonationConfig, request, body string) error {
+		config := rest.AnonymousClientConfig(w.RESTConfig())
+		config.BearerToken, config.UserAgent, config.Impersonate = token, testClient, who
+		client, err := kubernetes.NewForConfig(config)
 		kit.Must(t, err)
-		request.Header.Set("User-Agent", testClient)
-		request.Header.Set("Content-Type", "application/json")
-		if c.method == http.MethodPatch {
-			request.Header.Set("Content-Type", "application/json-patch+json")
-		}
-		if c.as != "" {
-			request.Header.Set("Impersonate-User", c.as)
-		}
-		for name, value := range c.headers {
-			request.Header.Set(name, value)
-		}
-		response, err := client.Do(request)
-		kit.Must(t, err)
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		kit.Must(t, err)
-		var status struct{ Message string }
-		if json.Unmarshal(text, &status) != nil {
-			return response.StatusCode, string(text)
-		}
-		return response.StatusCode, status.Message
+		return kit.Send(t, client, request, body)()
 	}
 }

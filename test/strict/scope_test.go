@@ -1,18 +1,20 @@
 package strict
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
 // everywhere is a cluster-scoped object, and an object in another namespace.
-const everywhere = `
+var everywhere = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: NAME-made}
@@ -22,19 +24,7 @@ kind: ConfigMap
 metadata: {name: settings, namespace: NAME-made}
 data: {color: red}
 ---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.NAME.example.com}
-spec:
-  group: NAME.example.com
-  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object}}
----
+` + kit.Definition("NAME.example.com", "Gadget", "{type: object}") + `---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: NAME-reader, namespace: NAME}
@@ -65,18 +55,14 @@ func TestClusterScope(t *testing.T) {
 			t.Errorf("the status says %q of object %s", text, name)
 		}
 	}
-	for _, object := range []struct{ what, name string }{
-		{"namespace", namespace + "-made"}, {"crd", "gadgets." + namespace + ".example.com"}, {"clusterrole", namespace + "-reader"},
-	} {
-		if text := w.Kubectl(t, "get", object.what, object.name, "--ignore-not-found", "-o", "name"); text != "" {
-			t.Errorf("there is %s", text)
+	definition := "gadgets." + namespace + ".example.com"
+	for name, resource := range map[string]schema.GroupVersionResource{namespace + "-made": kit.Namespaces, definition: kit.Definitions, namespace + "-reader": kit.ClusterRoles} {
+		if w.Get(t, resource, "", name) != nil {
+			t.Errorf("there is %s", name)
 		}
 	}
 
-	w.Kubectl(t, "create", "clusterrole", namespace, "--verb=create,patch,delete,get",
-		"--resource=namespaces,configmaps,customresourcedefinitions.apiextensions.k8s.io,clusterroles.rbac.authorization.k8s.io")
-	w.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole,clusterrolebinding", namespace) })
+	w.mayDefine(t, namespace)
 	w.reconciled(t, namespace, "app")
 	w.Change(t, kit.ConfigMaps, namespace+"-made", "settings", `{"data": {"color": "blue"}}`)
 	w.EventuallyField(t, "red", kit.ConfigMaps, namespace+"-made", "settings", "data", "color")
@@ -84,12 +70,12 @@ func TestClusterScope(t *testing.T) {
 	w.EventuallyField(t, "get", kit.ClusterRoles, "", namespace+"-reader", "rules", 0, "verbs", 0)
 	w.Mark(t).Calm(t, 3*time.Second, byAgent, isWork)
 
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, "app")
 	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")
-	if left := w.Kubectl(t, "get", "crd", "gadgets."+namespace+".example.com", "--output", "jsonpath={.metadata.annotations}"); strings.Contains(left, "krake.dev") {
-		t.Errorf("the definition stays with our marks: %s", left)
+	if left := w.Get(t, kit.Definitions, "", definition); left == nil || strings.Contains(fmt.Sprint(left.GetAnnotations()), "krake.dev") {
+		t.Errorf("the definition, with which all objects of the kind would have gone, is %v", left)
 	}
-	w.Kubectl(t, "delete", "crd", "gadgets."+namespace+".example.com") // with it, all objects of the kind would have gone
+	kit.Must(t, w.Dynamic.Resource(kit.Definitions).Delete(t.Context(), definition, metav1.DeleteOptions{}))
 	w.EventuallyGone(t, kit.ClusterRoles, "", namespace+"-reader")
 
 	made := work(t, begin, "")
@@ -97,20 +83,27 @@ func TestClusterScope(t *testing.T) {
 	t.Logf("%d writes to the target", len(made))
 }
 
-const ownKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.NAME.example.com}
-spec:
-  group: NAME.example.com
-  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+// mayDefine gives the account of a namespace rights on namespaces, ConfigMaps, definitions and ClusterRoles.
+func (w *world) mayDefine(t *testing.T, namespace string) {
+	t.Helper()
+	t.Cleanup(w.Make(t, "", strings.ReplaceAll(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME}
+rules:
+- apiGroups: ["", apiextensions.k8s.io, rbac.authorization.k8s.io]
+  resources: [namespaces, configmaps, customresourcedefinitions, clusterroles]
+  verbs: [create, patch, delete, get]
 ---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NAME}
+subjects: [{kind: ServiceAccount, name: krake-deployer, namespace: NAME}]
+`, "NAME", namespace)))
+}
+
+var ownKind = kit.Definition("NAME.example.com", "Gadget", "{type: object, x-kubernetes-preserve-unknown-fields: true}") + `---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: NAME-gadgets, labels: {krake.dev/aggregate-to-agent: "true"}}
@@ -136,19 +129,8 @@ func TestAnApplicationBringsItsKind(t *testing.T) {
 		t.Run(grant, func(t *testing.T) {
 			begin, namespace := w.Mark(t), w.namespace(t)
 			w.plugin(t, "account", "--namespace", namespace, "--grant", grant)
-			definitions := kit.YAML(t, map[string]any{
-				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": namespace},
-				"rules": []any{
-					map[string]any{"apiGroups": []any{"apiextensions.k8s.io"}, "resources": []any{"customresourcedefinitions"}, "verbs": []any{"get", "create", "patch", "delete"}},
-					map[string]any{"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"clusterroles"}, "verbs": []any{"get", "create", "patch", "delete"}},
-				},
-			})
-			w.Apply(t, definitions)
-			w.Kubectl(t, "create", "clusterrolebinding", namespace, "--clusterrole", namespace, "--serviceaccount", namespace+":krake-deployer")
-			t.Cleanup(func() {
-				w.Kubectl(t, "delete", "--ignore-not-found", "clusterrolebinding", namespace, namespace+"-krake-deployer-cluster-admin")
-				w.Kubectl(t, "delete", "clusterrole", namespace)
-			})
+			t.Cleanup(func() { w.revoke(t, namespace) })
+			w.mayDefine(t, namespace)
 			w.apply(t, namespace, "app", strings.ReplaceAll(ownKind, "NAME", namespace), kit.Annotation("deletion-policy", "delete"))
 			if mayAll {
 				w.reconciled(t, namespace, "app")
@@ -163,7 +145,7 @@ func TestAnApplicationBringsItsKind(t *testing.T) {
 				w.says(t, namespace, "app", "Forbidden", "gadgets")
 			}
 			checkAccount(t, work(t, begin, ""), namespace)
-			w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+			w.gone(t, namespace, "app")
 			w.EventuallyGone(t, kit.Definitions, "", "gadgets."+namespace+".example.com")
 		})
 	}

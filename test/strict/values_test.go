@@ -2,12 +2,14 @@ package strict
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -37,22 +39,20 @@ func TestValuesFromASecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	kit.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(emptySecrets, "NAME", namespace)), 0o600))
 	chain, key := certificate(t, "first.example.com")
-	w.Kubectl(t, "--namespace", namespace, "create", "secret", "tls", "values", "--cert", chain, "--key", key)
+	w.Make(t, namespace, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: values}, type: kubernetes.io/tls, data: {tls.crt: %s, tls.key: %s}}", chain, key))
 	create := []string{"create", "app", "--namespace", namespace, "--filename", file, "--values-from", "tls=values"}
 
 	rights := w.plugin(t, append(create, "--print-missing-rights")...)
 	if strings.Contains(rights, "list") || strings.Contains(rights, "watch") || !strings.Contains(rights, "get") {
 		t.Fatalf("the rights of the agent:\n%s", rights)
 	}
-	w.Apply(t, rights)
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", "krake-agent-app") })
+	t.Cleanup(w.Make(t, "", rights))
 	begin := w.Mark(t)
 	w.grantAccount(t, namespace)
 	w.plugin(t, create...)
 	w.reconciled(t, namespace, "app")
-	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	stored := func(name, namespace string) string {
-		data, _ := w.Get(t, secrets, namespace, name).Object["data"].(map[string]any)
+		data, _ := w.Get(t, kit.Secrets, namespace, name).Object["data"].(map[string]any)
 		text, _ := data["tls.key"].(string)
 		return text
 	}
@@ -66,13 +66,13 @@ func TestValuesFromASecret(t *testing.T) {
 
 	// The values are read once a minute, and after each change of the Application.
 	other, otherKey := certificate(t, "second.example.com")
-	forged := kit.YAML(t, map[string]any{"data": map[string]any{"tls.crt": read64(t, other), "tls.key": read64(t, otherKey)}})
-	w.Kubectl(t, "--namespace", namespace+"-made", "patch", "secret", "tls", "--patch", forged)
+	forged := fmt.Sprintf(`{"data": {"tls.crt": %q, "tls.key": %q}}`, other, otherKey)
+	w.Change(t, kit.Secrets, namespace+"-made", "tls", forged)
 	w.App(namespace, "app").Annotate(t, "guard", "off")
-	w.EventuallyField(t, first, secrets, namespace+"-made", "tls", "data", "tls.key")
-	w.Kubectl(t, "--namespace", namespace, "patch", "secret", "values", "--patch", forged)
+	w.EventuallyField(t, first, kit.Secrets, namespace+"-made", "tls", "data", "tls.key")
+	w.Change(t, kit.Secrets, namespace, "values", forged)
 	w.App(namespace, "app").Annotate(t, "guard", "warn")
-	w.EventuallyField(t, read64(t, otherKey), secrets, namespace+"-made", "tls", "data", "tls.key")
+	w.EventuallyField(t, otherKey, kit.Secrets, namespace+"-made", "tls", "data", "tls.key")
 	kit.Eventually(t, func() string {
 		drifts := w.App(namespace, "app").Read(t).Status.Drifts
 		if len(drifts) != 1 || len(drifts[0].Fields) != 2 || drifts[0].Repaired != string(status.Reverted) {
@@ -80,19 +80,21 @@ func TestValuesFromASecret(t *testing.T) {
 		}
 		return ""
 	})
-	for _, where := range []string{"configmaps", "events"} {
-		texts := w.Kubectl(t, "get", where, "--all-namespaces", "--output", "yaml")
-		for _, value := range []string{first, read64(t, otherKey)} {
+	for _, where := range []schema.GroupVersionResource{kit.ConfigMaps, kit.Events} {
+		list, err := w.Dynamic.Resource(where).List(t.Context(), metav1.ListOptions{})
+		kit.Must(t, err)
+		texts := string(kit.JSON(t, list))
+		for _, value := range []string{first, otherKey} {
 			decoded, err := base64.StdEncoding.DecodeString(value)
 			kit.Must(t, err)
-			if strings.Contains(texts, value) || strings.Contains(texts, string(decoded)) {
-				t.Errorf("a value is in the %s", where)
+			if line := strings.Split(string(decoded), "\n")[1]; strings.Contains(texts, value) || strings.Contains(texts, line) {
+				t.Errorf("a value is in the %s", where.Resource)
 			}
 		}
 	}
 
 	w.App(namespace, "app").Annotate(t, "deletion-policy", string(application.Delete))
-	w.Kubectl(t, "--namespace", namespace, "delete", "configmap", "app", "--timeout", kit.Timeout.String())
+	w.gone(t, namespace, "app")
 	w.EventuallyGone(t, kit.Namespaces, "", namespace+"-made")
 	checkAccount(t, work(t, begin, ""), namespace)
 }
@@ -101,42 +103,33 @@ func TestValuesFromASecret(t *testing.T) {
 func TestSourcesThatTheAccountMayNotRead(t *testing.T) {
 	w := wide
 	namespace := w.namespace(t)
-	w.Kubectl(t, "--namespace", namespace, "create", "secret", "generic", "values", "--from-literal=password=hunter2")
-	w.Kubectl(t, "create", "clusterrole", namespace+"-agent", "--verb=get,impersonate-on:serviceaccount:create,impersonate-on:serviceaccount:patch,impersonate-on:serviceaccount:delete", "--resource=secrets")
-	w.Kubectl(t, "label", "clusterrole", namespace+"-agent", "krake.dev/aggregate-to-agent=true")
-	t.Cleanup(func() { w.Kubectl(t, "delete", "clusterrole", namespace+"-agent") })
+	w.Make(t, namespace, "{apiVersion: v1, kind: Secret, metadata: {name: values}, stringData: {password: hunter2}}")
+	t.Cleanup(w.Make(t, "", fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s-agent, labels: {krake.dev/aggregate-to-agent: "true"}}
+rules:
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, "impersonate-on:serviceaccount:create", "impersonate-on:serviceaccount:patch", "impersonate-on:serviceaccount:delete"]
+`, namespace)))
 	w.account(t, namespace, "krake-deployer", "")
-	w.Kubectl(t, "--namespace", namespace, "create", "role", "copies", "--verb=get,create,patch,delete", "--resource=secrets", "--resource-name=copy")
-	w.Kubectl(t, "--namespace", namespace, "create", "role", "creates", "--verb=create", "--resource=secrets")
-	for _, role := range []string{"copies", "creates"} {
-		w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", role, "--role", role, "--serviceaccount", namespace+":krake-deployer")
-	}
+	w.grant(t, namespace, "copies", "ServiceAccount/krake-deployer", "resources: [secrets], resourceNames: [copy], verbs: [get, create, patch, delete]")
+	w.grant(t, namespace, "creates", "ServiceAccount/krake-deployer", "resources: [secrets], verbs: [create]")
 	w.apply(t, namespace, "app", "{apiVersion: v1, kind: Secret, metadata: {name: copy}}", kit.Annotation("values-from", "copy=values"))
 	w.says(t, namespace, "app", "Forbidden", "krake-deployer", "get secrets values")
-	if text := w.Kubectl(t, "--namespace", namespace, "get", "secret", "copy", "--ignore-not-found", "--output", "name"); text != "" {
-		t.Errorf("there is %s", text)
+	if made := w.Get(t, kit.Secrets, namespace, "copy"); made != nil {
+		t.Errorf("there is %s", made.GetName())
 	}
-	w.Kubectl(t, "--namespace", namespace, "create", "role", "reads", "--verb=get", "--resource=secrets", "--resource-name=values")
-	w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", "reads", "--role=reads", "--serviceaccount", namespace+":krake-deployer")
+	w.grant(t, namespace, "reads", "ServiceAccount/krake-deployer", "resources: [secrets], resourceNames: [values], verbs: [get]")
 	w.reconciled(t, namespace, "app")
-	w.EventuallyField(t, "aHVudGVyMg==", corev1.SchemeGroupVersion.WithResource("secrets"), namespace, "copy", "data", "password")
+	w.EventuallyField(t, "aHVudGVyMg==", kit.Secrets, namespace, "copy", "data", "password")
 }
 
-// certificate makes a certificate and its key, and returns their files.
+// certificate makes a certificate and its key, as the data of a Secret has them.
 func certificate(t *testing.T, host string) (certificate, key string) {
 	t.Helper()
-	certificate, key = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
 	certificateText, keyText, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
 	kit.Must(t, err)
-	kit.Must(t, os.WriteFile(certificate, certificateText, 0o600))
-	kit.Must(t, os.WriteFile(key, keyText, 0o600))
-	return certificate, key
-}
-
-// read64 returns the content of a file as the data of a Secret has it.
-func read64(t *testing.T, file string) string {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	kit.Must(t, err)
-	return base64.StdEncoding.EncodeToString(content)
+	return base64.StdEncoding.EncodeToString(certificateText), base64.StdEncoding.EncodeToString(keyText)
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/manifests"
@@ -87,9 +89,17 @@ func (w *world) namespace(t *testing.T) string {
 		if w.Get(t, kit.Namespaces, "", name) == nil {
 			return
 		}
-		w.Kubectl(t, "--namespace", name, "delete", "configmaps", "--selector", "krake.dev/cluster", "--wait=false")
-		w.Kubectl(t, "--namespace", name, "annotate", "configmaps", "--selector", "krake.dev/cluster", "krake.dev/force-delete=true", "--overwrite")
-		w.Kubectl(t, "delete", "namespace", name, "--wait=false")
+		ctx, apps, ours := context.WithoutCancel(t.Context()), w.CoreV1().ConfigMaps(name), metav1.ListOptions{LabelSelector: application.ClusterLabel}
+		kit.Must(t, apps.DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
+		left, err := apps.List(ctx, ours)
+		kit.Must(t, err)
+		for _, app := range left.Items {
+			err := w.App(name, app.Name).TryPatch(ctx, fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, application.ForceDeleteAnnotation))
+			if !apierrors.IsNotFound(err) {
+				kit.Must(t, err)
+			}
+		}
+		kit.Must(t, w.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
 	})
 	return name
 }
@@ -98,17 +108,55 @@ func (w *world) namespace(t *testing.T) string {
 // named.
 func (w *world) account(t *testing.T, namespace, name, role string) {
 	t.Helper()
-	w.Kubectl(t, "--namespace", namespace, "create", "serviceaccount", name)
+	w.Make(t, namespace, fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s}}", name))
 	if role != "" {
-		w.Kubectl(t, "--namespace", namespace, "create", "rolebinding", name, "--clusterrole", role, "--serviceaccount", namespace+":"+name)
+		w.bind(t, namespace, "ClusterRole/"+role, "ServiceAccount/"+name)
 	}
+}
+
+// bind binds a role in a namespace, such as ClusterRole/edit, to a subject, such as User/low. A ServiceAccount is one of the namespace.
+func (w *world) bind(t *testing.T, namespace, role, subject string) {
+	t.Helper()
+	roleKind, roleName, _ := strings.Cut(role, "/")
+	kind, name, _ := strings.Cut(subject, "/")
+	in := "namespace: " + namespace
+	if kind == "User" {
+		in = "apiGroup: rbac.authorization.k8s.io"
+	}
+	w.Make(t, namespace, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[2]s-%[4]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %[1]s, name: %[2]s}
+subjects: [{kind: %[3]s, name: %[4]s, %[5]s}]
+`, roleKind, roleName, kind, name, in))
+}
+
+// grant creates or changes a Role with one rule, and binds it as bind does.
+func (w *world) grant(t *testing.T, namespace, name, subject, rule string) {
+	t.Helper()
+	w.Make(t, namespace, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %s}, rules: [{apiGroups: [''], %s}]}", name, rule))
+	w.bind(t, namespace, "Role/"+name, subject)
 }
 
 // apply creates or changes an Application as the administrator. Its name begins with
 // "app", which distinguishes it from other ConfigMaps in the audit log.
 func (w *world) apply(t *testing.T, namespace, name, manifest string, options ...kit.Option) {
 	t.Helper()
-	w.Apply(t, kit.YAML(t, kit.Application(namespace, name, manifest, options...)))
+	app := kit.JSON(t, kit.Application(namespace, name, manifest, options...))
+	_, err := w.CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, types.ApplyPatchType, app, metav1.PatchOptions{FieldManager: "kubectl", Force: new(true)})
+	kit.Must(t, err)
+}
+
+// gone deletes Applications, and waits until they are gone.
+func (w *world) gone(t *testing.T, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		w.App(namespace, name).Delete(t)
+	}
+	for _, name := range names {
+		w.App(namespace, name).MustGo(t)
+	}
 }
 
 // remove deletes an Application, and waits until it is gone. If it stays, the test fails with its status and with what holds namespaces

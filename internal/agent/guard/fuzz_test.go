@@ -55,7 +55,6 @@ func reviews(t testing.TB, w *world) [][]byte {
 		[]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`))
 }
 
-// answerTo posts a body, and returns the answer.
 func answerTo(t testing.TB, webhook http.Handler, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))

@@ -32,7 +32,6 @@ type answered struct {
 	Reports  []string
 }
 
-// ask answers a request.
 func (w *world) ask(ctx context.Context, request admission.Request) answered {
 	what, response := w.answer(ctx, request)
 	got := answered{Result: what, Allowed: response.Allowed, Warnings: response.Warnings, Reports: w.reports}
@@ -60,7 +59,6 @@ func bypassedWith(report string, texts ...string) answered {
 	return answered{Result: bypassed, Allowed: true, Warnings: texts, Reports: []string{report}}
 }
 
-// by makes another user ask.
 func by(request admission.Request, user string, groups ...string) admission.Request {
 	request.UserInfo.Username, request.UserInfo.Groups = user, groups
 	return request
@@ -107,7 +105,6 @@ func sevenWith(change func(*admission.Request)) func(*testing.T, *world) admissi
 	}
 }
 
-// denying returns the scenario for an Application whose guard denies.
 func (s scenario) denying() scenario {
 	warning := s.make
 	s.make = func(t *testing.T, w *world) admission.Request {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name      string
 		arguments []string
 		want      []string // each complaint
@@ -29,8 +29,7 @@ func TestValidate(t *testing.T) {
 		}},
 		{"a port by name", []string{"--guard", "--guard-bind-address=:https"}, []string{`--guard-bind-address: "https" is no port`}},
 		{"a port that is too high", []string{"--guard", "--guard-bind-address=:65536"}, []string{`--guard-bind-address: "65536" is no port`}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var options Options
 			flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)

@@ -118,7 +118,6 @@ func (w *world) edited(t testing.TB, value any, fields ...string) map[string]any
 	return live
 }
 
-// update is the request of a user who changes the object.
 func (w *world) update(t testing.TB, after map[string]any) admission.Request {
 	t.Helper()
 	request := requestFor(w.live, admissionv1.Update)
@@ -126,13 +125,11 @@ func (w *world) update(t testing.TB, after map[string]any) admission.Request {
 	return request
 }
 
-// seven is the request of a user who sets the replicas to 7.
 func (w *world) seven(t testing.TB) admission.Request {
 	t.Helper()
 	return w.update(t, w.edited(t, int64(7), "spec", "replicas"))
 }
 
-// remove is the request of a user who deletes the object.
 func (w *world) remove(t testing.TB) admission.Request {
 	t.Helper()
 	request := requestFor(w.live, admissionv1.Delete)

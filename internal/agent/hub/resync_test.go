@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -14,19 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/resync"
 	"github.com/krake-observer/krake-observer/test/check"
+	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
+
+// server is the API server that the tests of the resync share.
+var server *rest.Config
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.RunTests(context.Background(), m, func(c *cluster.Cluster) { server = c.RESTConfig() }))
+}
 
 // A silent watch reports neither a new spec nor a new Application. A list finds both, and the
 // loop gets them from then on.
 func TestHubResync(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		// before and after run before and after the watch falls silent.
 		before, after func(t *testing.T, live client.Client, name types.NamespacedName)
@@ -37,8 +47,7 @@ func TestHubResync(t *testing.T) {
 		{"an Application that the cache has never seen", nil, create, true},
 		{"another Application of the same name", create, recreate, true},
 		{"an Application that is gone", create, remove, true},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			live, err := client.NewWithWatch(server, client.Options{})
 			kit.Must(t, err)

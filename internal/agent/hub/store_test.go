@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -79,7 +80,6 @@ func (h *hub) patch(ctx context.Context, server client.WithWatch, object client.
 	return server.Patch(ctx, object, patch, options...)
 }
 
-// stored returns the ConfigMap on the server.
 func (h *hub) stored(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var cm corev1.ConfigMap
@@ -93,7 +93,6 @@ func (h *hub) freeze(t *testing.T) {
 	h.cached = h.stored(t)
 }
 
-// edit changes the Application as a user.
 func (h *hub) edit(t *testing.T, change func(cm *corev1.ConfigMap)) {
 	t.Helper()
 	cm := h.stored(t)
@@ -112,7 +111,6 @@ func (h *hub) mustGet(t *testing.T) *application.Application {
 	return app
 }
 
-// mustRun records this state of the Application.
 func (h *hub) mustRun(t *testing.T, app *application.Application, state application.State) {
 	t.Helper()
 	app.Status.State = state
@@ -148,7 +146,7 @@ func TestOnlyWhatIsSignedIsAdmitted(t *testing.T) {
 
 // Only an unknown Application counts as absent: an error is never taken for absence.
 func TestGet(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		set  func(t *testing.T, h *hub)
 		none bool
@@ -164,8 +162,7 @@ func TestGet(t *testing.T) {
 			h.edit(t, func(cm *corev1.ConfigMap) { cm.Annotations[application.FormatAnnotation] = "v9" })
 		}, true, application.ErrFormat},
 		{"a cache that does not answer", func(_ *testing.T, h *hub) { h.failure = context.DeadlineExceeded }, true, context.DeadlineExceeded},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHub(t)
 			c.set(t, h)
@@ -216,7 +213,7 @@ func TestMergePatch(t *testing.T) {
 		Data:       map[string]string{"a": "1", "b": "2", "empty": ""},
 		BinaryData: map[string][]byte{"c": {0, 1}, "d": {2}},
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		name   string
 		change func(cm *corev1.ConfigMap)
 	}{
@@ -234,8 +231,7 @@ func TestMergePatch(t *testing.T) {
 			delete(cm.Data, "a")
 			cm.BinaryData["a"] = []byte{1}
 		}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			updated := stored.DeepCopy()
 			c.change(updated)
@@ -453,4 +449,44 @@ func TestLeaving(t *testing.T) {
 	if app, err := h.Get(t.Context(), appName); app != nil || err != nil {
 		t.Errorf("it is still known: %v, error %v", app, err)
 	}
+}
+
+// Changes by users wake the agent, and its own writes do not.
+func TestIntentChanged(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(cm *corev1.ConfigMap)
+		want   bool
+	}{
+		{"nothing, as a resync brings it", func(*corev1.ConfigMap) {}, false},
+		{"the spec", func(cm *corev1.ConfigMap) { cm.Data[application.ManifestKey] = "{}" }, true},
+		{"the schema", func(cm *corev1.ConfigMap) { cm.Data[application.ObserverSchemaKey] = "{}" }, true},
+		{"an annotation, as the mode is one", func(cm *corev1.ConfigMap) { cm.Annotations["krake.dev/mode"] = "observe" }, true},
+		{"the wish to be deleted", func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }, true},
+		{"another object of the same name", func(cm *corev1.ConfigMap) { cm.UID = "2" }, true},
+		{"status", func(cm *corev1.ConfigMap) { cm.Data[application.StatusKey] = "{}" }, false},
+		{"the webhook's documents", func(cm *corev1.ConfigMap) { cm.Data[application.LastAppliedKey] = "[]" }, false},
+		{"the state's label", func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{application.StateLabel: "RUNNING"} }, false},
+		{"the finalizer", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{application.Finalizer("local")} }, false},
+		{"what is nobody's concern", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "x" }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := kit.Application("demo", "app", "[]")
+			before.UID = "1"
+			after := before.DeepCopy()
+			c.change(after)
+			update := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+			check.Equal(t, "the agent is woken", c.want, IntentChanged("local", func(*corev1.ConfigMap) {}).Update(update))
+		})
+	}
+}
+
+// A replica is ready when it knows the Applications.
+func TestReady(t *testing.T) {
+	known := &Known{}
+	if known.Check(nil) == nil {
+		t.Error("it is ready and knows nothing")
+	}
+	known.synced.Store(true)
+	check.Must(t, known.Check(nil))
 }

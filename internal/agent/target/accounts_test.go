@@ -158,7 +158,6 @@ func (o *office) set(change func()) {
 	change()
 }
 
-// newTestAccounts returns the accounts of the office, with a clock.
 func newTestAccounts(t *testing.T, o *office) (*Accounts, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	own := dynamic.NewForConfigOrDie(o.config)

@@ -29,7 +29,6 @@ import (
 
 var deployment = manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
 
-// tokenFile returns a file with a token of these claims.
 func tokenFile(t *testing.T, claims string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
