@@ -214,6 +214,7 @@ func TestFirstOfTwoClaimsWins(t *testing.T) {
 		})
 	}
 	both.Wait()
+	hub.EventuallyField(t, "nginx", kit.Deployments, namespace, "nginx", "metadata", "name")
 	winner, loser := "left", "right"
 	owner, _, _ := strings.Cut(hub.Get(t, kit.Deployments, namespace, "nginx").GetAnnotations()["krake.dev/owner"], " ")
 	if owner == namespace+"/right" {
