@@ -31,7 +31,7 @@ test: test-programs
 # Everything: what make test runs, without -short, and before it new inputs for what reads those of others, the
 # images, Argo CD's and Flux's view of Applications, the page of kubectl krake ui in a browser, the measuring programs, and a sample of planted bugs.
 verify: test-programs
-	$(MAKE) --jobs=3 --output-sync $(MODULES:%=tests-of/%) fuzz planted
+	$(MAKE) --jobs=4 --output-sync planted $(MODULES:%=tests-of/%) fuzz
 	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
 
 # The tests of the other modules. The slowest ones, which mostly wait, begin first.
@@ -40,7 +40,7 @@ tests-of/%: export KRAKE_TEST_PROGRAMS = $(CURDIR)/bin/programs
 tests-of/%:
 	go -C $* test $(ONCE) -timeout 30m ./...
 
-# A sample of the planted bugs.
+# A sample of the planted bugs. It mostly waits: some tests need their whole timeout to see a bug.
 planted:
 	go run ./test/mutants --sample 6 --results bin/mutants.md
 

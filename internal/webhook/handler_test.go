@@ -29,7 +29,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/hostile"
+	"github.com/krake-observer/krake-observer/test/check/hostile"
 )
 
 // post sends a review to the webhook as the API server does, and returns its answer.

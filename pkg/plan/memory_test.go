@@ -7,7 +7,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/hostile"
+	"github.com/krake-observer/krake-observer/test/check/hostile"
 )
 
 // An agent computes again what admission has computed, after each restart. No Application makes it

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/test/hostile"
+	"github.com/krake-observer/krake-observer/test/check/hostile"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 

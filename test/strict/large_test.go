@@ -12,7 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/test/hostile"
+	"github.com/krake-observer/krake-observer/test/check/hostile"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
