@@ -201,8 +201,8 @@ func awaitTrials(t *testing.T, namespace string, documents []string) {
 func scrape(t *testing.T) {
 	t.Helper()
 	namespace := newNamespace(t)
-	hub.Make(t, namespace, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: anybody}}")
-	anybody := hub.Token(t, namespace, "anybody")
+	hub.Make(t, namespace, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: visitor}}")
+	visitor := hub.Token(t, namespace, "visitor")
 	reader := metricsReader(t, namespace)
 	for _, url := range metricsURLs(t) {
 		if code, _ := fetch(t, url, ""); code != http.StatusUnauthorized {
@@ -211,7 +211,7 @@ func scrape(t *testing.T) {
 		if code, _ := fetch(t, url, "wrong"); code == http.StatusOK { // controller-runtime reports an error of its own
 			t.Error("a wrong token is answered")
 		}
-		if code, _ := fetch(t, url, anybody); code != http.StatusForbidden {
+		if code, _ := fetch(t, url, visitor); code != http.StatusForbidden {
 			t.Errorf("a ServiceAccount without the right is answered %d, want %d", code, http.StatusForbidden)
 		}
 		awaitMetrics(t, url, reader)

@@ -72,10 +72,10 @@ func (d *disaster) respawn(t *testing.T) {
 					failure = errors.Join(kill(), start(ctx)) // it fails while there is no API server
 					return failure == nil, nil
 				})
-				if err != nil && ctx.Err() == nil {
-					t.Errorf("%v: %v", err, failure)
-				}
 				if err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("%v: %v", err, failure)
+					}
 					return
 				}
 				t.Log("a process has ended, and was started again")

@@ -83,7 +83,7 @@ func TestClusterScope(t *testing.T) {
 	t.Logf("%d writes to the target", len(made))
 }
 
-// mayDefine gives the account of a namespace rights on namespaces, ConfigMaps, definitions and ClusterRoles.
+// mayDefine grants rights to the account of a namespace: on namespaces, ConfigMaps, definitions and ClusterRoles.
 func (w *world) mayDefine(t *testing.T, namespace string) {
 	t.Helper()
 	t.Cleanup(w.Make(t, "", strings.ReplaceAll(`
