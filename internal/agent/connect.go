@@ -22,10 +22,10 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
 	"github.com/krake-observer/krake-observer/internal/agent/target"
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
+	"github.com/krake-observer/krake-observer/internal/apply"
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )

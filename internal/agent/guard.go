@@ -9,8 +9,8 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent/guard"
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/apitypes"
 	"github.com/krake-observer/krake-observer/internal/discovery"
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/krake-observer/krake-observer/internal/apierror"
 	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
-	"github.com/krake-observer/krake-observer/pkg/apierror"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"

@@ -9,9 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
+	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 

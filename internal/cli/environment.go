@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/rest"
 
+	"github.com/krake-observer/krake-observer/internal/apitypes"
 	kinds "github.com/krake-observer/krake-observer/internal/discovery"
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // fieldManager is the name of these commands in managedFields. Flux undoes the changes of managers

@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/krake-observer/krake-observer/internal/apitypes"
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/internal/ignored"
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
 )
 
 // origin is the object of another tool whose objects are imported. All methods of a nil origin do

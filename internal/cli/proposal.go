@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/krake-observer/krake-observer/internal/blame"
 	"github.com/krake-observer/krake-observer/internal/lens"
-	"github.com/krake-observer/krake-observer/pkg/blame"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
+	"github.com/krake-observer/krake-observer/internal/pacing"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
 )
 
 // wish is a change of the annotations of an Application, or of one of its objects.

@@ -12,7 +12,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/openapi"
 
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
+	"github.com/krake-observer/krake-observer/internal/apitypes"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )

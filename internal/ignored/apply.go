@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/krake-observer/krake-observer/pkg/blame"
+	"github.com/krake-observer/krake-observer/internal/blame"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 

@@ -21,12 +21,12 @@ const module = "github.com/krake-observer/krake-observer/"
 // lower layers, and its own subpackages. Everything else, such as test, is in no layer: only tests
 // may import it. All commands are above the last layer.
 var layers = []string{
-	"pkg/manifest pkg/resync manifests",
+	"pkg/manifest internal/resync manifests",
 	"pkg/schema",
-	"pkg/apitypes pkg/application pkg/blame pkg/health pkg/tosca pkg/habitat",
-	"pkg/mutate pkg/pacing pkg/apierror pkg/signature",
-	"pkg/observer pkg/apply pkg/status pkg/plan internal/compose internal/ignored",
-	"pkg/forecast internal/lens internal/options internal/supported internal/reach internal/certificates internal/right internal/discovery internal/fetch internal/hooks internal/habitat internal/webhook/limit",
+	"internal/apitypes pkg/application internal/blame internal/health pkg/tosca pkg/habitat",
+	"pkg/mutate internal/pacing internal/apierror internal/signature",
+	"pkg/observer internal/apply internal/status internal/plan internal/compose internal/ignored",
+	"internal/forecast internal/lens internal/options internal/supported internal/reach internal/certificates internal/right internal/discovery internal/fetch internal/hooks internal/habitat internal/webhook/limit",
 	"pkg/reconcile internal/ui",
 	"internal/webhook internal/agent internal/agent/connection internal/agent/guard internal/agent/hub internal/agent/sources internal/agent/target internal/agent/telemetry internal/cli internal/enrol",
 }
@@ -35,9 +35,9 @@ const (
 	// pureLayers is how many layers are pure: no context, clock, log, client, network or
 	// randomness. The packages of pureAbove are pure as well.
 	pureLayers = 4
-	pureAbove  = "pkg/status pkg/plan pkg/forecast internal/lens"
+	pureAbove  = "internal/status internal/plan internal/forecast internal/lens"
 	// generic packages know no Application.
-	generic     = "pkg/observer pkg/apply"
+	generic     = "pkg/observer internal/apply"
 	application = "pkg/application pkg/mutate"
 )
 
@@ -136,8 +136,8 @@ func TestObjections(t *testing.T) {
 		inTest, want  bool
 	}{
 		{"pkg/manifest", module + "pkg/schema", true, true},
-		{"pkg/observer", module + "pkg/apply", false, true},
-		{"pkg/apply", module + "pkg/application", false, true},
+		{"pkg/observer", module + "internal/apply", false, true},
+		{"internal/apply", module + "pkg/application", false, true},
 		{"internal/agent/hub", module + "internal/agent", false, true},
 		{"internal/agent", module + "internal/agent/hub", false, false},
 		{"pkg/mutate", module + "pkg/manifest", false, false},

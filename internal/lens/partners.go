@@ -1,7 +1,7 @@
 package lens
 
 import (
-	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 

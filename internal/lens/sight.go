@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // None is the text of an absent value.

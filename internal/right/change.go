@@ -3,7 +3,7 @@ package right
 import (
 	"errors"
 
-	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/internal/resync"
 )
 
 // Why a process may not write.

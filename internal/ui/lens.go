@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/krake-observer/krake-observer/internal/blame"
 	"github.com/krake-observer/krake-observer/internal/lens"
-	"github.com/krake-observer/krake-observer/pkg/blame"
 )
 
 // look is a look of a line, with its sign and class.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json" // reads integers as such
 
+	"github.com/krake-observer/krake-observer/internal/resync"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/resync"
 )
 
 // Observation is the last observation of a target. The zero value means that the target was never

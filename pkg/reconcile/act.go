@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // actPhase creates, patches and deletes the objects of the delta (step 5). A failure for one object

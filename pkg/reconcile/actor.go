@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/krake-observer/krake-observer/pkg/apply"
+	"github.com/krake-observer/krake-observer/internal/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )

@@ -3,7 +3,7 @@ package reconcile
 import (
 	"context"
 
-	"github.com/krake-observer/krake-observer/pkg/status"
+	"github.com/krake-observer/krake-observer/internal/status"
 )
 
 // awaitPhase waits until the Application has shut down on its former clusters, before the agent

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // comparePhase computes the delta.

@@ -3,8 +3,8 @@ package reconcile
 import (
 	"context"
 
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // completePhase deletes an Application that reported the end of its work.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/plan"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // silence is how long a target may stay silent before the status reports it. A restart of an API

@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 )
 
 // publish updates the documents of the working copy, unless they are up to date. For an object that

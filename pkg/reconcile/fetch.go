@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // The pause after a source could not be fetched grows with each failure.

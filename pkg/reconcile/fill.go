@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/plan"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // fillMemory is the result of the last look at a Secret that is filled, so that not every pass reads it.

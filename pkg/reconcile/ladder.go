@@ -7,11 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
-	"github.com/krake-observer/krake-observer/pkg/apitypes"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/apitypes"
+	"github.com/krake-observer/krake-observer/internal/pacing"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 const (

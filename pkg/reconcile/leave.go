@@ -7,8 +7,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // departure removes an Application from this cluster: after its shutdown, the objects of its

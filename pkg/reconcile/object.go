@@ -6,14 +6,14 @@ import (
 	"maps"
 	"time"
 
+	"github.com/krake-observer/krake-observer/internal/health"
+	"github.com/krake-observer/krake-observer/internal/pacing"
+	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/health"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
-	"github.com/krake-observer/krake-observer/pkg/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // setting has the common inputs of the decisions on all objects of a pass. It does not change

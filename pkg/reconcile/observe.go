@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/internal/apierror"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 )
 

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/observer"
-	"github.com/krake-observer/krake-observer/pkg/plan"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // pass is one run of the loop for one Application that belongs to this cluster.

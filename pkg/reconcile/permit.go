@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/internal/apierror"
 )
 
 // permitPhase finds the objects that the account of the Application may not get. The agent reads as

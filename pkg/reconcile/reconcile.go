@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // conflictDelay is the wait until the cache has the version that caused the conflict.

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/internal/pacing"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // Reconciler reconciles the Applications of one cluster.

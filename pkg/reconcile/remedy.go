@@ -6,11 +6,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
-	"github.com/krake-observer/krake-observer/pkg/blame"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/blame"
+	"github.com/krake-observer/krake-observer/internal/pacing"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // recreate is the remedy for a field that cannot change.

@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/krake-observer/krake-observer/pkg/apierror"
-	"github.com/krake-observer/krake-observer/pkg/blame"
-	"github.com/krake-observer/krake-observer/pkg/pacing"
-	"github.com/krake-observer/krake-observer/pkg/plan"
+	"github.com/krake-observer/krake-observer/internal/apierror"
+	"github.com/krake-observer/krake-observer/internal/blame"
+	"github.com/krake-observer/krake-observer/internal/pacing"
+	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // decision is the result of a repair for a live object.

@@ -1,9 +1,9 @@
 package reconcile
 
 import (
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/status"
 )
 
 // reporter reports actions on the objects of an Application, and keeps the history of their drifts.

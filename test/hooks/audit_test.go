@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/internal/hooks"
+	"github.com/krake-observer/krake-observer/internal/signature"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 

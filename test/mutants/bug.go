@@ -19,7 +19,7 @@ import (
 // bug is a small change of one function, of the kind that people make.
 type bug struct {
 	Name string `json:"name"`
-	// In is the folder of a package, and a function in it as stack traces name it, such as pkg/apply.(*Cluster).Delete.
+	// In is the folder of a package, and a function in it as stack traces name it, such as internal/apply.(*Cluster).Delete.
 	In string `json:"in"`
 	// Find is an expression, or a list of statements, in the syntax of gogrep: $x stands for any node, and $*x for any
 	// number of them. The function has it exactly once. As locals are metavariables, their names do not matter.

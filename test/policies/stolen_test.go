@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krake-observer/krake-observer/pkg/signature"
+	"github.com/krake-observer/krake-observer/internal/signature"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/krake-observer/krake-observer/internal/status"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/status"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 

@@ -7,5 +7,5 @@
 // Valid: a request is answered from what this replica knows, without a request to an API server, except
 // for a change of the scale. Invalid: a request that fails, or waits, because the guard has a problem.
 //
-// [package forecast]: github.com/krake-observer/krake-observer/pkg/forecast
+// [package forecast]: github.com/krake-observer/krake-observer/internal/forecast
 package guard

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/krake-observer/krake-observer/internal/forecast"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/forecast"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )

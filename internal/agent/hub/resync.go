@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/krake-observer/krake-observer/pkg/resync"
+	"github.com/krake-observer/krake-observer/internal/resync"
 )
 
 const (

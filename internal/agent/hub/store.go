@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/krake-observer/krake-observer/internal/resync"
+	"github.com/krake-observer/krake-observer/internal/signature"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/resync"
-	"github.com/krake-observer/krake-observer/pkg/signature"
 )
 
 const (

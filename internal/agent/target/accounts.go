@@ -28,8 +28,8 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/utils/lru"
 
+	"github.com/krake-observer/krake-observer/internal/apply"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/apply"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/pkg/schema"

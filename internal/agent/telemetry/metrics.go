@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/krake-observer/krake-observer/pkg/status"
+	"github.com/krake-observer/krake-observer/internal/status"
 )
 
 // maxKindLabels bounds the values of the label kind. A kind is named when an object of it was seen, so
