@@ -25,22 +25,17 @@ type actPhase struct {
 func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	reports := reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
-	all := together{slots: a.slots}
 	w := writer{
-		pass: p, target: yielding{p.target, &all.turn}, answers: answers{p, reports, a.hub.now},
+		target: p.target, fill: filler{p.target.clusters, p.target.account, p.target},
 		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Wishes.Adopt},
+		results:   &resultRecorder{pass: p, reporter: reports, applications: a.hub.applications, now: a.hub.now},
 	}
-	fill := filler{p.target.clusters, p.target.account, w.target}
 	for rest := p.delta.missing; len(rest) > 0; {
 		kind := ofFirstKind(rest)
-		all.each(kind, func(o *object) {
-			w.do(o, func() { fill.before(ctx, o, func() { w.create(ctx, o, maxTries) }) })
-		})
+		inParallel(a.slots, kind, func(o *object) { w.write(ctx, o, creation) })
 		rest = rest[len(kind):]
 	}
-	all.each(p.delta.differing, func(o *object) {
-		w.do(o, func() { fill.before(ctx, o, func() { w.repair(ctx, o, o.observed.Live.Fields(), maxTries) }) })
-	})
+	inParallel(a.slots, p.delta.differing, func(o *object) { w.write(ctx, o, patching) })
 	for _, o := range p.objects {
 		if o.sources == nil && o.observed.Err == nil && !slices.Contains(p.delta.missing, o) && !slices.Contains(p.delta.differing, o) {
 			o.isSettled = true

@@ -37,25 +37,16 @@ type filler struct {
 	target   Cluster
 }
 
-// before calls write with the values in the plan of the object. An object without sources has none.
-func (f filler) before(ctx context.Context, o *object, write func()) {
+// into puts the values into the plan of the object. An object without sources has none.
+func (f filler) into(ctx context.Context, o *object) error {
 	if o.sources == nil {
-		write()
-		return
+		return nil
 	}
 	values, err := f.values(ctx, o)
-	if err == nil {
-		err = o.plan.Fill(values)
-	}
 	if err != nil {
-		o.observed = o.memory.fill.observed
-		o.fail(err)
-	} else {
-		write()
+		return err
 	}
-	if o.verdict.Err == nil {
-		o.remember()
-	}
+	return o.plan.Fill(values)
 }
 
 // values returns the data of the sources of a Secret. The last source of a key wins.

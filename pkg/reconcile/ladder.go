@@ -56,8 +56,7 @@ func has(differences schema.Differences, path schema.Path) bool {
 	return slices.ContainsFunc(differences, func(d schema.Difference) bool { return slices.Equal(d.Path, path) })
 }
 
-// climb evaluates the refusal of a patch, and returns the remaining tries. No refused field may
-// prevent the repair of another one:
+// climb evaluates the refusal of a patch. No refused field may prevent the repair of another one:
 //
 //  1. Learned values that the API server refuses are forgotten, elements that a list lacks
 //     replace unobserved elements, and absent objects are created from the whole desired state.
@@ -66,35 +65,38 @@ func has(differences schema.Differences, path schema.Path) bool {
 //  4. If that does not say which ones, dry runs find out.
 //
 // A refused difference stays until its refusal is due again, see [pacing.Refusals].
-func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error, tries int) (remaining int) {
+func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error) {
 	if r.refusals++; r.refusals == maxRefusals {
-		return 0
+		r.tries = 0
+		return
 	}
 	fields := apierror.Fields(refusal)
 	if r.forgetRefused(d, fields) {
-		return tries - 1
+		r.tries--
+		return
 	}
 	if r.displaces = r.mayDisplace(d); r.displaces {
 		r.hasDisplaced = true
-		return tries
+		return
 	}
 	if r.hasDisplaced {
 		d = r.decide(d.before) // without displacing
 	}
 	if r.mayBeWhole(d) {
 		r.isWhole = true
-		return tries
+		return
 	}
-	remaining = max(tries-1, 1) // if all was refused, nothing is written
+	isLast := r.tries == 1
+	r.tries = max(r.tries-1, 1) // if all was refused, nothing is written
 	if content := r.object.circumstances(d.before); content != r.ladder.circumstances {
 		r.ladder = ladder{circumstances: content, trials: r.ladder.trials}
 	}
 	if r.ladder.hasSifted { // the API server accepted it as a dry run
 		r.refuse(d, d.drift, refusal)
-		return remaining
+		return
 	}
 	if w.exclude(ctx, r, d, fields) {
-		return remaining
+		return
 	}
 	named := pacing.Below(d.drift, apierror.ImmutableFields(refusal))
 	if len(named) == 0 {
@@ -103,12 +105,11 @@ func (w writer) climb(ctx context.Context, r *repair, d decision, refusal error,
 	switch {
 	case len(d.drift) == 1:
 		r.refuse(d, d.drift, refusal)
-	case len(named) > 0 && tries > 1:
+	case len(named) > 0 && !isLast:
 		r.refuse(d, named, refusal)
 	default:
 		w.sift(ctx, r, d, refusal)
 	}
-	return remaining
 }
 
 // try sends a patch as a dry run.

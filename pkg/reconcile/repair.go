@@ -34,6 +34,10 @@ type decision struct {
 // if that has changed in the meantime.
 type repair struct {
 	object *object
+	// live is the last known object, or nil to read it.
+	live map[string]any
+	// tries is how many writes may follow.
+	tries int
 	// refusedFields are the fields whose learned values the API server refuses. wasDesired is the
 	// desired state with these values.
 	refusedFields [][]string
@@ -47,6 +51,11 @@ type repair struct {
 	ladder ladder
 	// rounds counts the patches that were too small for the whole repair, and refusals those that were refused.
 	rounds, refusals int
+}
+
+// restart begins again with the object as it is after a write, or with nil to read it.
+func (r *repair) restart(live map[string]any) {
+	*r = repair{object: r.object, live: live, tries: r.tries - 1}
 }
 
 // decide returns the decision on the live object, with the patch.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,52 +26,80 @@ const (
 	manyRounds     = 20
 )
 
-// writer creates and patches the objects of one pass.
+// writer creates and patches the objects of one pass, several at the same time. What they share is in results.
 type writer struct {
-	pass      *pass
 	target    Cluster
 	ownership ownership
-	answers   answers
+	fill      filler
+	results   *resultRecorder
 }
 
-// do writes one object. If the target did not answer about another object, do writes nothing,
-// because each request would wait for an answer.
-func (w writer) do(o *object, write func()) {
-	if w.pass.lost != nil {
-		o.fail(w.pass.lost)
+// step is what follows an attempt to write an object.
+type step int
+
+const (
+	done step = iota
+	creation
+	patching
+)
+
+// write creates an object, or repairs it. If the target did not answer about another object, it writes
+// nothing, because each request would wait for an answer.
+func (w writer) write(ctx context.Context, o *object, next step) {
+	if lost := w.results.lost(); lost != nil {
+		o.fail(lost)
 		return
 	}
-	write()
-	if apierror.IsUnconnected(o.verdict.Err) {
-		w.pass.lost = o.verdict.Err
+	if err := w.fill.into(ctx, o); err != nil {
+		o.observed = o.memory.fill.observed
+		o.fail(err)
+	} else {
+		w.attempt(ctx, o, next)
+	}
+	if o.sources != nil && o.verdict.Err == nil {
+		o.remember()
+	}
+	w.results.recordLoss(o.verdict.Err)
+}
+
+// attempt makes attempts until the object is as desired, or must be left as it is.
+func (w writer) attempt(ctx context.Context, o *object, next step) {
+	r := &repair{object: o, live: o.observed.Live.Fields(), tries: maxTries}
+	for next != done {
+		if next == creation {
+			next = w.create(ctx, r)
+		} else {
+			next = w.patch(ctx, r)
+		}
 	}
 }
 
 // create creates an object from the whole desired state. If it must not write, it only reads,
 // because an object without its label looks missing.
-func (w writer) create(ctx context.Context, o *object, tries int) {
+func (w writer) create(ctx context.Context, r *repair) step {
+	o := r.object
 	o.seeDeletion()
+	r.live = nil
 	fight := []pacing.Rivalry{{Field: status.WholeObject, Rival: blame.Culprit{}.Name()}}
 	pausedUntil := o.memory.fights.PausedUntil(fight, o.setting.now)
 	if !o.setting.enforces || o.wasDeleted() && !pausedUntil.IsZero() {
-		w.lookFor(ctx, o, pausedUntil)
-		return
+		return w.lookFor(ctx, r, pausedUntil)
 	}
 	if o.memory.refused != nil {
 		o.memory.refused.Renew(o.circumstances(nil), o.setting.now)
 	}
 	if refused, ok := o.memory.refused.OfWhole(o.plan.Revision); ok {
 		o.verdict = status.Verdict{Reason: status.Invalid, Message: refused, Again: o.memory.refused.Until()}
-		return
+		return done
 	}
 	if o.rest() {
-		return
+		return done
 	}
 	live, err := w.createAny(ctx, o)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		// It was created before a crash, or lost its label. repair checks that it is ours.
-		w.repair(ctx, o, nil, tries)
+		// It was created before a crash, or lost its label. patch checks that it is ours.
+		return patching
 	case apierrors.IsInvalid(err):
 		o.fail(err)
 		o.memory.refused = o.memory.refused.AddWhole(o.plan.Revision, o.verdict.Message, o.circumstances(nil), o.setting.now)
@@ -84,12 +111,14 @@ func (w writer) create(ctx context.Context, o *object, tries int) {
 		if o.wasDeleted() {
 			o.memory.fights.Record(fight, o.setting.now)
 		}
-		w.answers.recordCreation(o, live)
+		w.results.recordCreation(o, live)
 	}
+	return done
 }
 
 // lookFor sets the verdict on an object that is missing and must not be created now.
-func (w writer) lookFor(ctx context.Context, o *object, until time.Time) {
+func (w writer) lookFor(ctx context.Context, r *repair, until time.Time) step {
+	o := r.object
 	_, err := w.target.Patch(ctx, o.plan.Ref, nil, readOnly)
 	switch {
 	case apierrors.IsNotFound(err) && !until.IsZero():
@@ -99,59 +128,61 @@ func (w writer) lookFor(ctx context.Context, o *object, until time.Time) {
 	case err != nil:
 		o.fail(err)
 	default:
-		w.repair(ctx, o, nil, maxTries)
-		return
+		r.tries = maxTries
+		return patching
 	}
-	w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
+	w.results.detect(o, status.Drift{}, o.verdict.Reason)
+	return done
 }
 
 // readOnly is the patch of an object that is only read.
 func readOnly(map[string]any) (schema.Patch, error) { return nil, nil }
 
-// repair patches the observed fields that differ, and nothing else. live is the last known object,
-// or nil to read it.
-func (w writer) repair(ctx context.Context, o *object, live map[string]any, tries int) {
-	for r := (&repair{object: o}); ; {
-		if tries == 0 {
-			o.verdict = status.Verdict{Reason: status.Error, Message: "another client writes it as fast as this agent: it is tried again", Again: o.setting.now.Add(time.Second)}
-			return
-		}
-		if o.rest() {
-			return
-		}
-		var d decision
-		after, err := w.target.Patch(ctx, o.plan.Ref, live, func(live map[string]any) (schema.Patch, error) {
-			var err error
-			d, err = w.decide(ctx, r, live)
-			return d.patch, err
-		})
-		again := false
-		switch {
-		case errors.Is(err, errNotTakenOver):
-			o.verdict = status.Verdict{Reason: status.ObserveMode, Message: errNotTakenOver.Error()}
-			w.answers.reporter.detect(o, status.Drift{}, o.verdict.Reason)
-		case apierrors.IsNotFound(err): // deleted in the meantime
-			w.create(ctx, o, tries-1)
-		case d.isRefused(err):
-			again, live, tries = true, d.before, w.climb(ctx, r, d, err, tries)
-		case err != nil:
-			w.answers.recordFailure(o, d, err)
-		case d.marksOnly:
-			again = w.answers.recordMarks(o, d, after)
-			r, live, tries = &repair{object: o}, after, tries-1
-		case len(d.patch) >= manyOperations && versionOf(after) != versionOf(d.before): // each patch reduces the remaining repair
-			again, live = true, after
-			if r.rounds++; r.rounds == manyRounds {
-				tries = 0
-			}
-		default:
-			again = w.answers.recordPatch(r, d, after, tries > 1)
-			r, live, tries = &repair{object: o}, after, tries-1
-		}
-		if !again {
-			return
-		}
+// patch patches the observed fields that differ, and nothing else.
+func (w writer) patch(ctx context.Context, r *repair) step {
+	o := r.object
+	if r.tries == 0 {
+		o.verdict = status.Verdict{Reason: status.Error, Message: "another client writes it as fast as this agent: it is tried again", Again: o.setting.now.Add(time.Second)}
+		return done
 	}
+	if o.rest() {
+		return done
+	}
+	var d decision
+	after, err := w.target.Patch(ctx, o.plan.Ref, r.live, func(live map[string]any) (schema.Patch, error) {
+		var err error
+		d, err = w.decide(ctx, r, live)
+		return d.patch, err
+	})
+	isAgain := false
+	switch {
+	case errors.Is(err, errNotTakenOver):
+		o.verdict = status.Verdict{Reason: status.ObserveMode, Message: errNotTakenOver.Error()}
+		w.results.detect(o, status.Drift{}, o.verdict.Reason)
+	case apierrors.IsNotFound(err): // deleted in the meantime
+		r.restart(nil)
+		return creation
+	case d.isRefused(err):
+		r.live, isAgain = d.before, true
+		w.climb(ctx, r, d, err)
+	case err != nil:
+		w.results.recordFailure(o, d, err)
+	case d.marksOnly:
+		isAgain = w.results.recordMarks(o, d, after)
+		r.restart(after)
+	case len(d.patch) >= manyOperations && versionOf(after) != versionOf(d.before): // each patch reduces the remaining repair
+		r.live, isAgain = after, true
+		if r.rounds++; r.rounds == manyRounds {
+			r.tries = 0
+		}
+	default:
+		isAgain = w.results.recordPatch(r, d, after)
+		r.restart(after)
+	}
+	if isAgain {
+		return patching
+	}
+	return done
 }
 
 // isRefused reports whether the API server refuses fields of the object. If it refuses the marks, no field is tried
@@ -172,32 +203,12 @@ func (w writer) decide(ctx context.Context, r *repair, live map[string]any) (dec
 	o.hold = o.holdFor(holdOf(live))
 	if isUnmarked && o.setting.enforces {
 		d := r.decideMarks(live)
-		return d, w.claimAdoption(ctx, o, d)
+		if len(d.patch) == 0 || o.isProved(live) {
+			return d, nil
+		}
+		return d, w.results.claimAdoption(ctx, o)
 	}
 	return r.decide(live), nil
-}
-
-// claimAdoption records the adoption of an object before it is made. An adopted object is deleted
-// with the Application only if the user requests it.
-func (w writer) claimAdoption(ctx context.Context, o *object, d decision) error {
-	app := w.pass.app
-	if len(d.patch) == 0 || o.isProved(d.before) || slices.Contains(app.Adopted, o.plan.ID) {
-		return nil
-	}
-	claimed := *app
-	claimed.Adopted = append(slices.Clone(app.Adopted), o.plan.ID)
-	if !slices.Contains(app.Inventory, o.plan.ID) {
-		claimed.Inventory = append(slices.Clone(app.Inventory), o.plan.ID)
-	}
-	err := w.ownership.applications.Update(ctx, &claimed)
-	switch {
-	case apierror.IsUnanswered(err):
-		return errUnclaimed // the hub did not answer: the target has no problem
-	case err != nil:
-		return err
-	}
-	*app = claimed
-	return nil
 }
 
 // createAny creates an object. If the API server refuses a learned value, it is forgotten, and then

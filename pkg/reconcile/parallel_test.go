@@ -181,7 +181,7 @@ func TestKindsAreCreatedInOrder(t *testing.T) {
 }
 
 // A panic of one write ends the pass as a panic, which the caller of the loop recovers from, and
-// gives back turn and slot.
+// gives back its slot.
 func TestPanicOfAWriteIsOneOfThePass(t *testing.T) {
 	for _, breaks := range []string{"web-000", "web-002"} { // the last one is written by the pass itself
 		w := drifting(t, 3)
@@ -189,7 +189,7 @@ func TestPanicOfAWriteIsOneOfThePass(t *testing.T) {
 		slow.breaks = breaks
 		func() {
 			defer func() {
-				if cause := fmt.Sprint(recover()); !strings.Contains(cause, "broken at "+breaks) || breaks == "web-000" && !strings.Contains(cause, "together_test.go") {
+				if cause := fmt.Sprint(recover()); !strings.Contains(cause, "broken at "+breaks) || breaks == "web-000" && !strings.Contains(cause, "parallel_test.go") {
 					t.Errorf("panic %q", cause)
 				}
 			}()
