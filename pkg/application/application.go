@@ -31,7 +31,8 @@ type Application struct {
 	// Annotations are those of the ConfigMap, which never change.
 	Annotations map[string]string
 
-	// LastApplied and LastObserved are published for people. No decision depends on them.
+	// LastApplied and LastObserved are published for people. LastObserved also has the values that may be removed from
+	// objects when they leave the spec.
 	LastApplied, LastObserved Published
 	// Mangled is the mangled observer schema if only the agent can compute it.
 	Mangled []map[string]any
@@ -43,10 +44,10 @@ type Application struct {
 	Inventory, Adopted []manifest.ID
 	// Hooks is what the agent of the holder recorded of the hooks.
 	Hooks HookRecord
-	// Vouch is the digest of the documents that the holder's agent wrote last. Vouched reports that
+	// DocumentsDigest is that of the documents that the holder's agent wrote last. DocumentsAreOurs reports that
 	// it matches the stored documents: no other agent has written the learned and observed values.
-	Vouch   string
-	Vouched bool
+	DocumentsDigest  string
+	DocumentsAreOurs bool
 	// Damaged has the keys of unreadable documents with the reasons, except for [Published] ones.
 	// An unreadable inventory, and unreadable learned values, are not overwritten.
 	Damaged map[string]error

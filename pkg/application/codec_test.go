@@ -58,14 +58,32 @@ func TestReadGivesWhatRecordWrote(t *testing.T) {
 	got, err := application.Read(cm)
 	check.Must(t, err)
 	want := running()
-	want.Vouch, want.Vouched = "4188368a117fcbd3be1372bf7142c422", true
+	want.DocumentsDigest, want.DocumentsAreOurs = "4188368a117fcbd3be1372bf7142c422", true
 	got.NotAdmitted = nil // the reader verifies it
 	check.Equal(t, "what is read", want, got)
 }
 
+// In the former form, the first object had what was recorded beside the objects.
+func TestReadOfAFormerInventory(t *testing.T) {
+	cm := configMap()
+	record(t, running(), cm)
+	cm.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50","vouch":"4188368a117fcbd3be1372bf7142c422",` +
+		`"hooks":{"tokens":{"shutdown":"x"}}},{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"other","adopted":true}]`
+	app, err := application.Read(cm)
+	check.Must(t, err)
+	other := manifest.ID{APIVersion: "v1", Kind: "Song", Namespace: "demo", Name: "other"}
+	check.Equal(t, "inventory", append(running().Inventory, other), app.Inventory)
+	check.Equal(t, "adopted objects", []manifest.ID{other}, app.Adopted)
+	check.Equal(t, "tokens", map[application.Hook]string{application.Shutdown: "x"}, app.Hooks.Tokens)
+	check.Equal(t, "the documents are ours", true, app.DocumentsAreOurs)
+	held, err := application.HeldBy(cm)
+	check.Must(t, err)
+	check.Equal(t, "held by all", app.Inventory, held)
+}
+
 // Only the holder's agent writes its inventory. The inventory therefore proves which documents
 // the agent wrote itself.
-func TestVouched(t *testing.T) {
+func TestDocumentsAreOurs(t *testing.T) {
 	for name, forge := range map[string]func(cm *corev1.ConfigMap){
 		"what was learned":  func(cm *corev1.ConfigMap) { cm.Data["status.learned"] = "[]" },
 		"what was observed": func(cm *corev1.ConfigMap) { delete(cm.Data, "status.last_observed_manifest") },
@@ -79,7 +97,7 @@ func TestVouched(t *testing.T) {
 		forge(cm)
 		app, err := application.Read(cm)
 		check.Must(t, err)
-		check.Equal(t, name+": vouched for", false, app.Vouched)
+		check.Equal(t, name+": the documents are ours", false, app.DocumentsAreOurs)
 	}
 }
 
@@ -87,7 +105,7 @@ func TestReadOfAFreshApplication(t *testing.T) {
 	want := &application.Application{
 		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
-		UID:            "u1", Version: "7", Cluster: "local", Holder: "local", Vouched: true,
+		UID:            "u1", Version: "7", Cluster: "local", Holder: "local", DocumentsAreOurs: true,
 		Spec:        application.Spec{Manifest: "kind: Song\n"},
 		Annotations: map[string]string{application.FormatAnnotation: application.Format},
 	}
@@ -160,7 +178,8 @@ func TestRecordWritesWhatIsTheAgentsAndNothingElse(t *testing.T) {
 	want.Data["status.last_applied_manifest"] = `[{"kind":"Song","spec":{"key3":"kilestlai","large":9007199254740993}}]`
 	want.Data["status.last_observed_manifest"] = `[{"kind":"Song","spec":{"half":0.5}}]`
 	want.Data["status.learned"] = `[{"kind":"Song","spec":{"list":[null,"b"]}}]`
-	want.Data["inventory.local"] = `[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50","vouch":"4188368a117fcbd3be1372bf7142c422"}]`
+	want.Data["inventory.local"] = `{"digest":"4188368a117fcbd3be1372bf7142c422",` +
+		`"objects":[{"apiVersion":"v1","kind":"Song","namespace":"demo","name":"top50"}]}`
 
 	record(t, running(), cm)
 	check.Equal(t, "recorded", want, cm)

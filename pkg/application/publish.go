@@ -60,12 +60,12 @@ func publishHolder(cm *corev1.ConfigMap) {
 // GiveUp drops the finalizer, the label and the inventory of a cluster from the Application. It
 // returns the inventory.
 func GiveUp(cm *corev1.ConfigMap, cluster string) []manifest.ID {
-	var held []manifest.ID
-	if err := decode(cm, InventoryKey(cluster), &held); err != nil {
-		held = nil // a damaged inventory may be the reason to give up
+	var recorded inventory
+	if err := decode(cm, InventoryKey(cluster), &recorded); err != nil {
+		recorded = inventory{} // a damaged inventory may be the reason to give up
 	}
 	drop(cm, InventoryKey(cluster))
 	delete(cm.Labels, HolderLabel(cluster))
 	setFinalizer(cm, cluster, false)
-	return held
+	return recorded.ids()
 }

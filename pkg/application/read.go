@@ -1,17 +1,13 @@
 package application
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
 // ErrFormat is the error of an unknown format version. A program that gets it writes nothing and
@@ -50,9 +46,9 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 		LastApplied:    stored(cm, LastAppliedKey),
 		LastObserved:   stored(cm, LastObservedKey),
 	}
-	var held []heldObject
+	var recorded inventory
 	for key, document := range map[string]any{
-		LearnedKey: &app.Learned, StatusKey: &app.Status, InventoryKey(holder): &held,
+		LearnedKey: &app.Learned, StatusKey: &app.Status, InventoryKey(holder): &recorded,
 	} {
 		if err := decode(cm, key, document); err != nil {
 			if app.Damaged == nil {
@@ -61,18 +57,18 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 			app.Damaged[key] = err
 		}
 	}
-	for _, object := range held {
-		app.Vouch += object.Vouch
-		if object.Hooks != nil {
-			app.Hooks = *object.Hooks
-		}
-		app.Spec.Fetched += app.Spec.fetched(cm, object.Fetched)
-		app.Inventory = append(app.Inventory, object.ID)
+	app.DocumentsDigest = recorded.Digest
+	app.DocumentsAreOurs = app.DocumentsDigest == digestOfDocuments(cm)
+	if recorded.Hooks != nil {
+		app.Hooks = *recorded.Hooks
+	}
+	app.Spec.Fetched = app.Spec.fetched(cm, recorded.Fetched)
+	app.Inventory = recorded.ids()
+	for _, object := range recorded.Objects {
 		if object.Adopted {
 			app.Adopted = append(app.Adopted, object.ID)
 		}
 	}
-	app.Vouched = app.Vouch == vouchOf(cm)
 	return app, nil
 }
 
@@ -84,10 +80,10 @@ func elsewhere(cm *corev1.ConfigMap, holder string) map[string]ShutdownRecord {
 		if !slices.Contains(cm.Finalizers, Finalizer(cluster)) {
 			continue
 		}
-		var held []heldObject
+		var recorded inventory
 		var record ShutdownRecord
-		if err := decode(cm, InventoryKey(cluster), &held); err == nil && len(held) > 0 && held[0].Hooks != nil && held[0].Hooks.Shutdown != nil {
-			record = *held[0].Hooks.Shutdown
+		if err := decode(cm, InventoryKey(cluster), &recorded); err == nil && recorded.Hooks != nil && recorded.Hooks.Shutdown != nil {
+			record = *recorded.Hooks.Shutdown
 		}
 		if records == nil {
 			records = map[string]ShutdownRecord{}
@@ -97,34 +93,6 @@ func elsewhere(cm *corev1.ConfigMap, holder string) map[string]ShutdownRecord {
 	return records
 }
 
-// heldObject is an object in the inventory.
-type heldObject struct {
-	manifest.ID
-
-	Adopted bool `json:"adopted,omitempty"`
-	// The first object has the fields below: Vouch digests the documents that the holder's agent
-	// wrote, Fetched the URL and its content, and Hooks is what the agent recorded of the hooks.
-	Vouch   string      `json:"vouch,omitempty"`
-	Fetched string      `json:"fetched,omitempty"`
-	Hooks   *HookRecord `json:"hooks,omitempty"`
-}
-
-// held returns the inventory in its stored form.
-func (a *Application) held(vouch string) []heldObject {
-	held := make([]heldObject, 0, len(a.Inventory))
-	for i, id := range a.Inventory {
-		object := heldObject{ID: id, Adopted: slices.Contains(a.Adopted, id)}
-		if i == 0 {
-			object.Vouch, object.Fetched = vouch, a.Spec.fetchedAs(a.Spec.Fetched)
-			if !a.Hooks.isEmpty() {
-				object.Hooks = &a.Hooks
-			}
-		}
-		held = append(held, object)
-	}
-	return held
-}
-
 // fetched returns the stored translation if the holder's agent recorded it for the present source.
 func (s Spec) fetched(cm *corev1.ConfigMap, recorded string) string {
 	text, err := read(cm, TranslatedKey)
@@ -132,18 +100,6 @@ func (s Spec) fetched(cm *corev1.ConfigMap, recorded string) string {
 		return "" // the agent fetches it again
 	}
 	return string(text)
-}
-
-// vouchOf digests the stored documents of learned and observed values. It returns "" if there are
-// none. The agent of any cluster that the Application is moved to may write these documents. Only
-// the holder's agent writes its inventory, where this digest identifies its own documents.
-func vouchOf(cm *corev1.ConfigMap) string {
-	learned := cm.Data[LearnedKey] + string(cm.BinaryData[LearnedKey])
-	observed := cm.Data[LastObservedKey] + string(cm.BinaryData[LastObservedKey])
-	if learned == "" && observed == "" {
-		return ""
-	}
-	return hex.EncodeToString(digestTexts(learned, observed)[:16])
 }
 
 // LearnedOf reads the values that were learned on that cluster, see [Application.Learned]. It
@@ -161,22 +117,6 @@ func LearnedOf(cm *corev1.ConfigMap, cluster string) ([]map[string]any, error) {
 		return nil, nil
 	}
 	return learned, nil
-}
-
-// HeldBy reads the inventories of the agents of all clusters.
-func HeldBy(cm *corev1.ConfigMap) ([]manifest.ID, error) {
-	var held []manifest.ID
-	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(cm.Data)), maps.Keys(cm.BinaryData)) {
-		if !strings.HasPrefix(key, inventoryPrefix) {
-			continue
-		}
-		var ids []manifest.ID
-		if err := decode(cm, key, &ids); err != nil {
-			return nil, err
-		}
-		held = append(held, ids...)
-	}
-	return held, nil
 }
 
 // SameFor reports whether the agent of the cluster need not act on the difference between two

@@ -65,7 +65,7 @@ func (a *Application) Record(cm *corev1.ConfigMap) error {
 // longer depends on the cluster.
 func (a *Application) recordFormer(cm *corev1.ConfigMap) error {
 	cm.Data, cm.BinaryData = maps.Clone(cm.Data), maps.Clone(cm.BinaryData)
-	if err := encode(cm, InventoryKey(a.Holder), a.held(a.Vouch), len(a.Inventory) > 0); err != nil {
+	if err := a.recordInventory(cm, a.DocumentsDigest); err != nil {
 		return err
 	}
 	setFinalizer(cm, a.Holder, a.Finalized)
@@ -92,8 +92,8 @@ func (a *Application) record(cm, stored *corev1.ConfigMap, documents []document,
 			return err
 		}
 	}
-	if key := InventoryKey(a.Holder); a.Damaged[key] == nil { // or its content may be needed
-		if err := encode(cm, key, a.held(vouchOf(cm)), len(a.Inventory) > 0); err != nil {
+	if a.Damaged[InventoryKey(a.Holder)] == nil { // or its content may be needed
+		if err := a.recordInventory(cm, digestOfDocuments(cm)); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,7 @@ type delta struct {
 func newPass(published, stored *application.Application, known *memory, cluster string) *pass {
 	app := stayingOf(stored)
 	isHere := app.Status.ClusterName() == cluster
-	arrives := !isHere || !app.Vouched && !known.recorded
+	arrives := !isHere || !app.DocumentsAreOurs && !known.recorded
 	if arrives {
 		app.Damaged = maps.Clone(app.Damaged)
 		delete(app.Damaged, application.LearnedKey)

@@ -117,16 +117,11 @@ func document(t *testing.T, namespace, name, key string) any {
 	return parse(t, text)
 }
 
-// held reads the inventory of the agent, without its entries about documents.
+// held reads the objects in the inventory of the agent.
 func held(t *testing.T, namespace, name string) any {
 	t.Helper()
-	objects, _ := document(t, namespace, name, "inventory.local").([]any)
-	for _, object := range objects {
-		if entry, ok := object.(map[string]any); ok {
-			delete(entry, "vouch")
-		}
-	}
-	return objects
+	inventory, _ := document(t, namespace, name, "inventory.local").(map[string]any)
+	return inventory["objects"]
 }
 
 // parse reads a value from YAML.

@@ -98,7 +98,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) (result
 	switch {
 	case err != nil, app == nil, !application.Marks(app.NamespacedName, app.UID, about.at.ID).Prove(about.head):
 		return unknown, passes
-	case app.NotAdmitted != nil, !app.IsCurrent(), !app.Vouched, app.Status.ClusterName() != app.Cluster:
+	case app.NotAdmitted != nil, !app.IsCurrent(), !app.DocumentsAreOurs, app.Status.ClusterName() != app.Cluster:
 		return unknown, passes // the agent does nothing, has yet to arrive, or has left
 	case app.Wishes.Guard == application.GuardOff:
 		return off, passes

@@ -205,7 +205,7 @@ func TestWhatCannotBeJudgedPasses(t *testing.T) {
 		{"another version of the API", sevenAfter(func(t *testing.T, w *world) { w.live = w.edited(t, "apps/v1beta2", "apiVersion") }), unjudged},
 		{"an Application that has yet to arrive on this cluster", sevenAfter(func(_ *testing.T, w *world) { w.app.Status.Cluster = "edge" }), unjudged},
 		{"an Application that was moved to another cluster", sevenAfter(func(_ *testing.T, w *world) { w.app.Cluster, w.app.Status.Cluster = "edge", "edge" }), unjudged},
-		{"learned values of another agent", sevenAfter(func(_ *testing.T, w *world) { w.app.Vouched = false }), unjudged},
+		{"learned values of another agent", sevenAfter(func(_ *testing.T, w *world) { w.app.DocumentsAreOurs = false }), unjudged},
 		{"a spec that the agent refuses", sevenAfter(func(_ *testing.T, w *world) { w.app.Spec.Manifest = "{apiVersion: v1}" }), unjudged},
 		{"a creation", sevenWith(func(request *admission.Request) { request.Operation, request.OldObject.Raw = admissionv1.Create, nil }), unjudged},
 		{"a status", sevenWith(func(request *admission.Request) { request.SubResource = "status" }), unjudged},

@@ -197,7 +197,7 @@ func TestPatchHasAgentKeysOnly(t *testing.T) {
 	app.Finalized = true
 	h.mustRun(t, app, application.StateRunning)
 
-	want := []string{`{"data":{"inventory.local":"[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"web\"}]",` +
+	want := []string{`{"data":{"inventory.local":"{\"objects\":[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"namespace\":\"demo\",\"name\":\"web\"}]}",` +
 		`"status":"{\"state\":\"RUNNING\"}"},` +
 		`"metadata":{"finalizers":["example.com/theirs","local.krake.dev/resources"],"labels":{"krake.dev/state":"RUNNING"},"resourceVersion":"` + version + `"}}`}
 	check.Equal(t, "patches", want, h.patches)
