@@ -147,18 +147,6 @@ func repeats(text string, value any) bool {
 	return false
 }
 
-// Names returns the field names of a path that an API server wrote, without indices:
-// "spec.ports[0].nodePort" has spec, ports, nodePort.
-func Names(field string) []string {
-	var found []string
-	for part := range strings.SplitSeq(field, ".") {
-		if name, _, _ := strings.Cut(part, "["); name != "" {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
 // Scrub returns the error with a text that is safe to log, nil for nil. It unwraps to err.
 func Scrub(err error) error {
 	if err == nil {

@@ -198,7 +198,7 @@ func TestExpectAfterAMove(t *testing.T) {
 	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
 	app.Status.Cluster = "east"
 	expected := expectedOf(t, app)
-	if _, pinned := schema.ValueAt(expected[0].Desired, lens.PathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
+	if _, pinned := schema.ValueAt(expected[0].Desired, schema.FieldPath("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
 		t.Error("the node port of another cluster is desired")
 	}
 }

@@ -61,7 +61,7 @@ func defaultsOf(live map[string]any, leftOut []leftOut, try trial) ([]schema.Pat
 		case "apiVersion", "kind", "metadata":
 			continue
 		}
-		t.at(lens.PathOf(field))
+		t.at(schema.FieldPath(field))
 	}
 	if t.left <= 0 {
 		return t.found, errors.New("the object has too many fields")

@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/internal/lens"
@@ -14,44 +12,16 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// parsePath parses a path in the form in which paths are printed: spec.ports[0].port, and
-// metadata.labels["app.kubernetes.io/name"], where the quotes may be missing.
+// parsePath parses a path below an object, see [schema.ParsePath].
 func parsePath(text string) (schema.Path, error) {
-	var path schema.Path
-	rest := strings.TrimPrefix(text, ".")
-	for rest != "" {
-		var found schema.Step
-		var ok bool
-		if found, rest, ok = cutStep(rest); !ok {
-			return nil, fmt.Errorf(`%q is no path: it is of the form spec.ports[0].port, or metadata.labels["app.kubernetes.io/name"]`, text)
-		}
-		path = append(path, found)
+	path, err := schema.ParsePath(text)
+	if err != nil {
+		return nil, err
 	}
 	if len(path) == 0 || path[0].Index >= 0 {
 		return nil, errors.New("the path does not begin with a field: name one, as spec.replicas")
 	}
 	return path, nil
-}
-
-func cutStep(text string) (found schema.Step, rest string, ok bool) {
-	if inner, bracketed := strings.CutPrefix(text, "["); bracketed {
-		if quoted, err := strconv.QuotedPrefix(inner); err == nil {
-			name, err := strconv.Unquote(quoted)
-			rest, closed := strings.CutPrefix(inner[len(quoted):], "]")
-			return schema.Step{Field: name, Index: -1}, strings.TrimPrefix(rest, "."), err == nil && closed
-		}
-		inside, rest, closed := strings.Cut(inner, "]")
-		rest = strings.TrimPrefix(rest, ".")
-		if index, err := strconv.Atoi(inside); err == nil {
-			return schema.Step{Index: index}, rest, closed && index >= 0
-		}
-		return schema.Step{Field: inside, Index: -1}, rest, closed && inside != ""
-	}
-	end := strings.IndexAny(text, ".[")
-	if end < 0 {
-		end = len(text)
-	}
-	return schema.Step{Field: text[:end], Index: -1}, strings.TrimPrefix(text[end:], "."), end > 0
 }
 
 // explanation says why one path of one object is observed, or is not.

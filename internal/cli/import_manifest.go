@@ -59,7 +59,7 @@ func importOf(live map[string]any, try trial, types *apitypes.Types) (map[string
 // isAbout reports whether kubectl has applied a manifest to this very object. The annotation with it
 // may be of another version of the kind, or copied from another object.
 func isAbout(applied, live map[string]any) bool {
-	for _, path := range []schema.Path{lens.PathOf("apiVersion"), lens.PathOf("kind"), lens.PathOf("metadata", "name")} {
+	for _, path := range []schema.Path{schema.FieldPath("apiVersion"), schema.FieldPath("kind"), schema.FieldPath("metadata", "name")} {
 		if schema.ValueAt(applied, path) != schema.ValueAt(live, path) {
 			return false
 		}
@@ -79,7 +79,7 @@ func without(live map[string]any, left []leftOut, kind schema.Type) map[string]a
 	from := &unstructured.Unstructured{Object: live}
 	metadata := map[string]any{"name": from.GetName()}
 	for _, field := range []string{"labels", "annotations"} {
-		if values, ok := schema.ValueAt(object, lens.PathOf("metadata", field)).(map[string]any); ok {
+		if values, ok := schema.ValueAt(object, schema.FieldPath("metadata", field)).(map[string]any); ok {
 			metadata[field] = values
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 // oddities are texts that no user would write on purpose.
@@ -155,7 +156,7 @@ func printObjects(e *environment, i item) error {
 	for _, leaves := range leaving(i.app, expected) {
 		fmt.Fprintln(e.Out, lens.Visible(leaves.String()))
 	}
-	for _, explained := range explanationsOf(i.app, expected, lens.PathOf("spec")) {
+	for _, explained := range explanationsOf(i.app, expected, schema.FieldPath("spec")) {
 		fmt.Fprintln(e.Out, oneLine(explained.String()))
 	}
 	return nil

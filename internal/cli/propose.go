@@ -41,7 +41,7 @@ func propose(resource, live map[string]any, defaults []schema.Path, types *apity
 		return proposal{}, fmt.Errorf("%s %w: propose from a manifest, by -f", p.id, errNoAuthor)
 	}
 	for _, path := range ofServer {
-		p.leave(lens.PathOf(strings.Split(path, ".")...), onlyServer)
+		p.leave(schema.FieldPath(strings.Split(path, ".")...), onlyServer)
 	}
 	p.document, _ = p.node(sighted{observed.Document(), kind, base}, schema.Path{}).(map[string]any)
 	return p.proposal, nil

@@ -114,7 +114,7 @@ func added(before, after schema.Differences) schema.Differences {
 // are left out, because elements move. A list is not compared as a whole, because its elements have
 // other fields, too: each missing element is a part, and so is each surplus one.
 func partsOf(d schema.Difference) []string {
-	where := strings.Join(plan.FieldsOf(d.Path), "/")
+	where := strings.Join(d.Path.Names(), "/")
 	switch {
 	case len(d.Parts) > 0:
 		var parts []string

@@ -49,15 +49,6 @@ func PlainText(value any) string {
 	return string(encoded)
 }
 
-// PathOf returns the path of fields.
-func PathOf(fields ...string) schema.Path {
-	var path schema.Path
-	for _, name := range fields {
-		path = Below(path, name, -1)
-	}
-	return path
-}
-
 // Below returns the path of a field, or of an element, of what is at a path.
 func Below(path schema.Path, field string, index int) schema.Path {
 	return append(slices.Clip(path), schema.Step{Field: field, Index: index})

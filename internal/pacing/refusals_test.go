@@ -14,7 +14,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // changed returns a difference at a path that an API server could have named.
 func changed(path string) schema.Difference {
-	return schema.Difference{Path: schema.PathOf(path), Kind: schema.Changed, Want: "2", Have: "1"}
+	return schema.Difference{Path: schema.MustParsePath(path), Kind: schema.Changed, Want: "2", Have: "1"}
 }
 
 func changes(paths ...string) (all schema.Differences) {

@@ -98,7 +98,7 @@ func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences)
 		if form.Have != nil || IsAmong(unsent, form.Path) {
 			continue
 		}
-		forgotten, _ := o.Schema.Forget(o.Desired(), o.Manifest(), answer, FieldsOf(form.Path)...)
+		forgotten, _ := o.Schema.Forget(o.Desired(), o.Manifest(), answer, form.Path.Names()...)
 		o.desired = treeOf(forgotten)
 		o.HasForgotten, some = true, true
 	}
@@ -110,7 +110,7 @@ func (o *Object) forgetDropped(answer map[string]any, unsent schema.Differences)
 // refuses each learned value below it.
 func (o *Object) ForgetRefused(live map[string]any, field []string) (some bool, err error) {
 	forgotten, removals := o.Schema.Forget(o.Desired(), o.Manifest(), live, field...)
-	isBelow := func(d schema.Difference) bool { return len(FieldsOf(d.Path)) > len(field) }
+	isBelow := func(d schema.Difference) bool { return len(d.Path.Names()) > len(field) }
 	if len(removals) == 0 || slices.ContainsFunc(removals, isBelow) {
 		return false, nil
 	}

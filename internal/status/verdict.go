@@ -77,12 +77,9 @@ func isShown(kind string, cause metav1.StatusCause) bool {
 	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany:
 		return true
 	}
-	var path schema.Path
-	for _, name := range apierror.Names(cause.Field) {
-		path = append(path, schema.Step{Field: name, Index: -1})
-	}
+	path, err := schema.ParsePath(cause.Field)
 	isSecret := kind == "secrets" // the denial of a policy names the resource
-	return cause.Field == "metadata.annotations" || !isSecret && !IsPrivate(kind, path, nil)
+	return cause.Field == "metadata.annotations" || !isSecret && err == nil && !IsPrivate(kind, schema.FieldPath(path.Names()...), nil)
 }
 
 // String returns "apps/v1 Deployment demo/web: spec.replicas: held until ...".

@@ -16,6 +16,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
 //go:embed templates/*.html
@@ -29,7 +30,7 @@ func parse(now func() time.Time) *template.Template {
 		"lines": func(text string) []string { return strings.SplitAfter(text, "\n") },
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"ago":   func(then time.Time) string { return duration.HumanDuration(max(now().Sub(then), 0)) + " ago" },
-		"rowID": rowID, "driftID": driftID, "place": placeText,
+		"rowID": rowID, "driftID": driftID, "place": schema.Path.String,
 		"query": func(ref Ref) template.URL { return template.URL(ref.query().Encode()) }, //nolint:gosec // Encode escapes each value
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))

@@ -48,7 +48,7 @@ func TestHooksAskForNothingElse(t *testing.T) {
 		}
 		for _, left := range []int{1, 2} { // B, or neither
 			live := runtime.DeepCopyJSON(s.resources[0])
-			change(live, schema.PathOf("spec.template.spec.containers[0].env"), func(items any) any { return items.([]any)[left:] })
+			change(live, schema.MustParsePath("spec.template.spec.containers[0].env"), func(items any) any { return items.([]any)[left:] })
 			check.Equal(t, list+": differences without what is not observed", 0, len(s.schemas[0].Compare(s.resources[0], live).Drift()))
 		}
 	}
@@ -81,7 +81,7 @@ func TestHooksMissContainers(t *testing.T) {
 			check.Equal(t, "bounds", test.want, []int64{control[schema.MinLengthKey].(int64), control[schema.MaxLengthKey].(int64)})
 			check.Equal(t, "warnings", test.want[0] > int64(test.least), len(s.warnings) > 0)
 			live := runtime.DeepCopyJSON(s.resources[0])
-			change(live, schema.PathOf("spec.containers"), func(items any) any { return items.([]any)[1:] })
+			change(live, schema.MustParsePath("spec.containers"), func(items any) any { return items.([]any)[1:] })
 			check.Equal(t, "the first one is missed", test.missed, len(s.schemas[0].Compare(s.resources[0], live).Drift()) > 0)
 		})
 	}
@@ -142,11 +142,11 @@ func TestHooksLeaveListsOpen(t *testing.T) {
 			s := hooked(t, complete(), "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a"+null+"}]"+volumes+"}}", "")
 			live := runtime.DeepCopyJSON(s.resources[0])
 			for _, list := range []string{"spec.volumes", "spec.containers[0].volumeMounts", "spec.containers[0].env"} {
-				change(live, schema.PathOf(list), func(items any) any {
+				change(live, schema.MustParsePath(list), func(items any) any {
 					return slices.Insert(items.([]any), 0, any(object{"name": "token", "mountPath": "/var/run/secrets"}))
 				})
 			}
-			change(live, schema.PathOf("spec.volumes[1].secret.defaultMode"), func(any) any { return int64(420) })
+			change(live, schema.MustParsePath("spec.volumes[1].secret.defaultMode"), func(any) any { return int64(420) })
 			check.Empty(t, fmt.Sprintf("with %q and %q", null, volumes), s.schemas[0].Compare(s.resources[0], live))
 		}
 	}
@@ -160,8 +160,8 @@ func TestHooksShareNothing(t *testing.T) {
 	s := injected(t, complete(), resources, custom)
 	second := runtime.DeepCopyJSONValue(valueAt(s.resources[0], "spec.containers[1]"))
 	for _, place := range []string{"env[0]", "env[1]", "env[1].valueFrom.secretKeyRef", "volumeMounts[0]"} {
-		change(s.resources[0], schema.PathOf("spec.containers[0]."+place+".name"), func(any) any { return "changed" })
-		change(s.custom[0], schema.PathOf("spec.containers[0]."+place+".name"), func(any) any { return "changed" })
+		change(s.resources[0], schema.MustParsePath("spec.containers[0]."+place+".name"), func(any) any { return "changed" })
+		change(s.custom[0], schema.MustParsePath("spec.containers[0]."+place+".name"), func(any) any { return "changed" })
 	}
 	check.Equal(t, "the other container", second, valueAt(s.resources[0], "spec.containers[1]"))
 	check.Equal(t, "the arguments", before, object{"resources": valuesOf(resources), "custom": valuesOf(custom)})
@@ -343,7 +343,7 @@ func addedIn(resource object) []schema.Path {
 	return paths
 }
 
-func valueAt(value any, place string) any { return schema.ValueAt(value, schema.PathOf(place)) }
+func valueAt(value any, place string) any { return schema.ValueAt(value, schema.MustParsePath(place)) }
 
 // change edits the value at a path.
 func change(root any, path schema.Path, edit func(any) any) {

@@ -32,7 +32,7 @@ func excludes(path, other string, names string) func(before, after map[string]an
 	return func(_, after map[string]any) error {
 		is := func(path string) bool {
 			path, want, hasWant := strings.Cut(path, "=")
-			value := schema.ValueAt(after, schema.PathOf(path))
+			value := schema.ValueAt(after, schema.MustParsePath(path))
 			return value != nil && (!hasWant || value == want)
 		}
 		if is(path) && is(other) {
@@ -67,7 +67,7 @@ const container = "spec.template.spec.containers[0]"
 // put sets a field of an object as another client, or removes it.
 func put(t *testing.T, live map[string]any, path string, value any) {
 	t.Helper()
-	steps := schema.PathOf(path)
+	steps := schema.MustParsePath(path)
 	last := steps[len(steps)-1]
 	parent, ok := schema.ValueAt(live, steps[:len(steps)-1]).(map[string]any)
 	if !ok {
@@ -157,7 +157,7 @@ func TestNoOtherValueGoes(t *testing.T) {
 		{"one that is somewhere else", excludes("spec.strategy.type=Recreate", "spec.paused", "spec.paused"), "postgres:16"},
 		{"one in the metadata", excludes("spec.strategy.type=Recreate", "metadata.finalizers", "metadata.finalizers"), "postgres:16"},
 		{"one that does not help", func(_, after map[string]any) error {
-			if schema.ValueAt(after, schema.PathOf("spec.strategy.type")) == "Recreate" {
+			if schema.ValueAt(after, schema.MustParsePath("spec.strategy.type")) == "Recreate" {
 				return lacks("spec.strategy.rollingUpdate")
 			}
 			return nil
@@ -175,9 +175,9 @@ func TestNoOtherValueGoes(t *testing.T) {
 			w.mustPass(t)
 			live := w.objects["Deployment db"]
 			for _, path := range []string{"spec.strategy.rollingUpdate", "spec.paused", "metadata.finalizers"} {
-				check.Equal(t, path+" is gone", false, schema.ValueAt(live, schema.PathOf(path)) == nil)
+				check.Equal(t, path+" is gone", false, schema.ValueAt(live, schema.MustParsePath(path)) == nil)
 			}
-			check.Equal[any](t, "image", c.image, schema.ValueAt(live, schema.PathOf(container+".image")))
+			check.Equal[any](t, "image", c.image, schema.ValueAt(live, schema.MustParsePath(container+".image")))
 			w.checkReason(t, application.StalledCondition, "Invalid")
 			w.checkWaits(t)
 		})
@@ -188,7 +188,7 @@ func TestNoOtherValueGoes(t *testing.T) {
 func TestAnObstacleIsTold(t *testing.T) {
 	w := running(t, song("1", "1"), "")
 	w.admit = func(_, after map[string]any) error {
-		if schema.ValueAt(after, schema.PathOf("spec.free")) == "1" && schema.ValueAt(after, schema.PathOf("status2.lock")) != nil {
+		if schema.ValueAt(after, schema.MustParsePath("spec.free")) == "1" && schema.ValueAt(after, schema.MustParsePath("status2.lock")) != nil {
 			return apierrors.NewInvalid(gvr.GroupKind{Group: "example.com", Kind: "Song"}, "aria", field.ErrorList{
 				field.Forbidden(field.NewPath("status2", "lock"), "no change while it is set"),
 			})
@@ -272,8 +272,8 @@ func TestAnObjectThatChangesBetweenRefusals(t *testing.T) {
 			}
 			w.mustPass(t)
 			checkRange(t, "patches in one pass", 0, 8, len(w.callsOf("Patch")))
-			check.Equal[any](t, "free", "1", schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.free")))
-			check.Equal[any](t, "fixed", "theirs", schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.fixed")))
+			check.Equal[any](t, "free", "1", schema.ValueAt(w.objects["Song aria"], schema.MustParsePath("spec.free")))
+			check.Equal[any](t, "fixed", "theirs", schema.ValueAt(w.objects["Song aria"], schema.MustParsePath("spec.fixed")))
 			w.checkWaits(t)
 		})
 	}
@@ -289,7 +289,7 @@ func TestARefusalByAdmission(t *testing.T) {
 	t.Run("a webhook", func(t *testing.T) {
 		w := running(t, song("1", "1"), "")
 		w.admit = func(_, after map[string]any) error {
-			if schema.ValueAt(after, schema.PathOf("spec.fixed")) == "1" {
+			if schema.ValueAt(after, schema.MustParsePath("spec.fixed")) == "1" {
 				return denied(`admission webhook "a.example.org" denied the request: ` + secret)
 			}
 			return nil
@@ -297,7 +297,7 @@ func TestARefusalByAdmission(t *testing.T) {
 		w.somebody(t, "somebody", "Song aria", "theirs", "spec", "fixed")
 		w.somebody(t, "somebody", "Song aria", "theirs", "spec", "free")
 		w.mustPass(t)
-		check.Equal[any](t, "free", "1", schema.ValueAt(w.objects["Song aria"], schema.PathOf("spec.free")))
+		check.Equal[any](t, "free", "1", schema.ValueAt(w.objects["Song aria"], schema.MustParsePath("spec.free")))
 		w.checkReason(t, application.ReconciledCondition, "Forbidden")
 		if text := w.app(t).Status.Objects[0].Message; strings.Contains(text, secret) || strings.Contains(text, "grant the permission") {
 			t.Errorf("the status says %q", text)
@@ -326,7 +326,7 @@ func TestALearnedValueThatIsTaken(t *testing.T) {
 			w.vanish("Service web")
 			w.answer = writes([]any{map[string]any{"port": int64(80), "nodePort": int64(31001)}}, "spec", "ports")
 			w.admit = func(_, after map[string]any) error {
-				if schema.ValueAt(after, schema.PathOf("spec.ports[0].nodePort")) != int64(31000) {
+				if schema.ValueAt(after, schema.MustParsePath("spec.ports[0].nodePort")) != int64(31000) {
 					return nil
 				}
 				path := field.NewPath("spec", "elsewhere")
@@ -355,7 +355,7 @@ func TestManyDifferences(t *testing.T) {
 	w := running(t, text, "")
 	w.admit = func(_, after map[string]any) error {
 		for _, bad := range []string{"spec.f07", "spec.f31"} {
-			if schema.ValueAt(after, schema.PathOf(bad)) == "a" {
+			if schema.ValueAt(after, schema.MustParsePath(bad)) == "a" {
 				return refuse("spec", "elsewhere")
 			}
 		}

@@ -43,7 +43,10 @@ func (r *repair) obstacle(live map[string]any, fields []string) (field string, c
 	o := r.object
 	values := o.plan.Marked.Values(o.plan.MarkedDesired(), live)
 	for _, field := range fields {
-		path := schema.PathOf(field)
+		path, err := schema.ParsePath(field)
+		if err != nil {
+			continue
+		}
 		isObserved := slices.ContainsFunc(values, func(value schema.Value) bool {
 			observed := value.Path.String()
 			return value.Path != nil && (pacing.IsWithin(observed, field) || pacing.IsWithin(field, observed))

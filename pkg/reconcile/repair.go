@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/krake-observer/krake-observer/internal/apierror"
 	"github.com/krake-observer/krake-observer/internal/blame"
 	"github.com/krake-observer/krake-observer/internal/pacing"
 	"github.com/krake-observer/krake-observer/internal/plan"
@@ -181,14 +180,14 @@ func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 		r.wasDesired = r.object.plan.Desired()
 	}
 	for _, field := range fields {
-		names := apierror.Names(field)
-		forgot, err := r.object.plan.ForgetRefused(d.before, names)
+		path, _ := schema.ParsePath(field) // nothing has an empty one
+		forgot, err := r.object.plan.ForgetRefused(d.before, path.Names())
 		if err != nil {
 			r.object.fail(err)
 			return false
 		}
 		if forgot {
-			r.refusedFields, some = append(r.refusedFields, names), true
+			r.refusedFields, some = append(r.refusedFields, path.Names()), true
 		}
 	}
 	return some
@@ -232,7 +231,7 @@ func (r *repair) part(d decision, after map[string]any) map[string]any {
 	}
 	former := o.formerEntry()
 	for _, difference := range d.unrepaired {
-		fields := plan.FieldsOf(difference.Path)
+		fields := difference.Path.Names()
 		value, found, err := unstructured.NestedFieldCopy(former, fields...)
 		if found && err == nil && len(fields) == len(difference.Path) {
 			put(entry, difference.Path, value)

@@ -39,6 +39,62 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// ParsePath reads the form of [Path.String], in which the quotes may be missing, and a dot may come first: API servers
+// write metadata.labels[app.kubernetes.io/name]. A number in brackets without quotes is an index.
+func ParsePath(text string) (Path, error) {
+	var path Path
+	for rest := strings.TrimPrefix(text, "."); rest != ""; {
+		step, after, ok := cutStep(rest)
+		if !ok {
+			return nil, fmt.Errorf(`%q is no path: it is of the form spec.ports[0].port, or metadata.labels["app.kubernetes.io/name"]`, shortened(text))
+		}
+		path, rest = append(path, step), after
+	}
+	return path, nil
+}
+
+// MustParsePath is [ParsePath] for a path in the code.
+func MustParsePath(text string) Path {
+	path, err := ParsePath(text)
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+func cutStep(text string) (step Step, rest string, ok bool) {
+	inner, isBracketed := strings.CutPrefix(text, "[")
+	if !isBracketed {
+		end := strings.IndexAny(text, ".[")
+		if end < 0 {
+			end = len(text)
+		}
+		return Step{Field: text[:end], Index: notAnIndex}, strings.TrimPrefix(text[end:], "."), end > 0
+	}
+	if quoted, err := strconv.QuotedPrefix(inner); err == nil {
+		name, err := strconv.Unquote(quoted)
+		rest, ok = strings.CutPrefix(inner[len(quoted):], "]")
+		return Step{Field: name, Index: notAnIndex}, strings.TrimPrefix(rest, "."), err == nil && ok
+	}
+	inside, rest, ok := strings.Cut(inner, "]")
+	rest = strings.TrimPrefix(rest, ".")
+	if index, err := strconv.ParseUint(inside, 10, indexBits); err == nil {
+		return Step{Index: int(index)}, rest, ok
+	}
+	return Step{Field: inside, Index: notAnIndex}, rest, ok && inside != ""
+}
+
+// Names returns the names of the fields on the path, without the indices.
+func (p Path) Names() []string {
+	var names []string
+	for _, step := range p {
+		if step.Index == notAnIndex {
+			names = append(names, step.Field)
+		}
+	}
+	return names
+}
+
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Pointer returns the JSON Pointer (RFC 6901): "/spec/ports/0/port".

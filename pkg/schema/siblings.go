@@ -2,8 +2,6 @@ package schema
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Siblings returns the paths of the live values that stand beside the value at a path, in the same
@@ -67,30 +65,4 @@ func (s Schema) placeOf(desired, live map[string]any, path Path) (place Path, kn
 
 func startsWith(path, beginning Path) bool {
 	return len(path) >= len(beginning) && slices.Equal(path[:len(beginning)], beginning)
-}
-
-// PathOf returns the path for a field as an API server names it: "spec.ports[0].port",
-// "data[a.b]". It returns nil for another text.
-func PathOf(field string) Path {
-	var path Path
-	for field != "" {
-		name, rest := field, ""
-		switch end := strings.IndexAny(field, ".["); {
-		case field[0] == '[':
-			closing := strings.IndexByte(field, ']')
-			if closing < 0 {
-				return nil
-			}
-			name, rest = field[1:closing], strings.TrimPrefix(field[closing+1:], ".")
-			if index, err := strconv.ParseUint(name, 10, indexBits); err == nil {
-				path, field = append(path, Step{Index: int(index)}), rest
-				continue
-			}
-			name = strings.Trim(name, `"`)
-		case end >= 0:
-			name, rest = field[:end], strings.TrimPrefix(field[end:], ".")
-		}
-		path, field = append(path, Step{Field: name, Index: notAnIndex}), rest
-	}
-	return path
 }

@@ -40,23 +40,32 @@ spec:
 		{"spec.nothing.here", nil},
 	} {
 		var got []string
-		for _, path := range observed.Siblings(desired, live, schema.PathOf(c.path)) {
+		for _, path := range observed.Siblings(desired, live, schema.MustParsePath(c.path)) {
 			got = append(got, path.String())
 		}
 		check.Equal(t, "beside "+c.path, c.want, got)
 	}
 }
 
-// PathOf reads what Path.String and an API server write.
-func TestPathOf(t *testing.T) {
+// ParsePath reads what Path.String, an API server and people write.
+func TestParsePath(t *testing.T) {
 	for text, want := range map[string]string{
 		"spec.ports[0].nodePort":                      "spec.ports[0].nodePort",
 		`metadata.labels["app.kubernetes.io/name"]`:   `metadata.labels["app.kubernetes.io/name"]`,
 		"metadata.annotations[example.org/a].x[1][2]": `metadata.annotations["example.org/a"].x[1][2]`,
-		"spec": "spec",
-		"":     "",
-		"a[b":  "",
+		`a["x]\"y"][1][2].b`:                          `a["x]\"y"][1][2].b`,
+		`[""].a`:                                      `[""].a`,
+		`a["0"].b`:                                    "a.0.b",
+		"spec":                                        "spec",
+		"":                                            "",
+		"a..b":                                        "", "a[": "", "a[]": "", "a[-1": "", "a.[": "", "[b": "", ".a": "a",
 	} {
-		check.Equal(t, text, want, schema.PathOf(text).String())
+		path, err := schema.ParsePath(text)
+		if got := path.String(); got != want || (err == nil) != (want != "" || text == "") {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
 	}
+	path, err := schema.ParsePath("spec.ports[0].nodePort")
+	check.Must(t, err)
+	check.Equal(t, "names", []string{"spec", "ports", "nodePort"}, path.Names())
 }
