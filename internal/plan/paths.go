@@ -15,4 +15,3 @@ func IsAmong(differences schema.Differences, path schema.Path) bool {
 		return len(above) <= len(fields) && slices.Equal(above, fields[:len(above)])
 	})
 }
-
