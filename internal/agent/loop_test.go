@@ -216,7 +216,7 @@ func TestErrorsThatTheStatusStatesAreNotLogged(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{})
 	of := logOf(logger.WithName("loop"))
-	forbidden, broken := reconcile.Stated(errors.New("forbidden")), errors.New("broken")
+	forbidden, broken := reconcile.UserFacing(errors.New("forbidden")), errors.New("broken")
 	for _, request := range []*ctrl.Request{nil, {NamespacedName: appName}} {
 		lines = nil
 		log := of(request).WithName("controller").WithValues("a", "b")

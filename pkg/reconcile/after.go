@@ -17,7 +17,7 @@ import (
 // Application with recorded objects does not wait, so that the agent always repairs them. A former spec is not stored, so a pass that
 // waited with a new one could not repair. The mode observe does not wait either: it creates nothing. A hold only
 // delays the repair of drift, and changes nothing here.
-type afterPhase struct{ conclusion conclusion }
+type afterPhase struct{ statusWriter statusWriter }
 
 func (a afterPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if p.app.Wishes.Mode != application.Enforce || len(p.app.Inventory) > 0 {
@@ -37,19 +37,19 @@ func (a afterPhase) run(ctx context.Context, p *pass) (progress, error) {
 		return goOn(), nil
 	}
 	found := status.Verdict{Reason: status.Waiting, Message: strings.Join(awaited, "; ")}
-	return endWith(0), a.conclusion.fail(ctx, p.early(), p.memory, found) // a change of an awaited Application wakes this one
+	return endWith(0), a.statusWriter.fail(ctx, p.early(), p.memory, found) // a change of an awaited Application wakes this one
 }
 
 // unready returns why an Application is not ready on this cluster, or "".
 func (a afterPhase) unready(ctx context.Context, name types.NamespacedName) (string, error) {
-	app, err := a.conclusion.hub.applications.Get(ctx, name)
+	app, err := a.statusWriter.hub.applications.Get(ctx, name)
 	if errors.Is(err, application.ErrFormat) {
 		return "of another format version", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return unreadyOn(a.conclusion.residence.cluster, app), nil
+	return unreadyOn(a.statusWriter.placement.cluster, app), nil
 }
 
 // unreadyOn returns why an Application, which may be nil, is not ready on a cluster, or "".

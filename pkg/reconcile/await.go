@@ -8,7 +8,7 @@ import (
 
 // awaitPhase waits until the Application has shut down on its former clusters, before the agent
 // creates anything here. Such an Application must run only once.
-type awaitPhase struct{ conclusion conclusion }
+type awaitPhase struct{ statusWriter statusWriter }
 
 func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !p.app.Spec.Hooks.Shutdown || len(p.app.Inventory) > 0 || len(p.app.Elsewhere) == 0 {
@@ -16,6 +16,6 @@ func (a awaitPhase) run(ctx context.Context, p *pass) (progress, error) {
 	}
 	app := draftOf(p.unarrived())
 	app.Spec.Fetched, app.Mangled = "", nil // the stored ones are the other agent's
-	status.AwaitFormer(app, a.conclusion.residence.cluster, a.conclusion.hub.now())
-	return endWith(0), a.conclusion.hub.update(ctx, app, p.memory)
+	status.AwaitFormer(app, a.statusWriter.placement.cluster, a.statusWriter.hub.now())
+	return endWith(0), a.statusWriter.hub.update(ctx, app, p.memory)
 }

@@ -11,7 +11,7 @@ import (
 // comparePhase computes the delta.
 type comparePhase struct {
 	observers Observers
-	residence residence
+	placement placement
 }
 
 func (c comparePhase) run(_ context.Context, p *pass) (progress, error) {
@@ -42,7 +42,7 @@ func (c comparePhase) unrecorded(p *pass) []manifest.ID {
 	var unrecorded []manifest.ID
 	for _, stray := range c.observers.Strays(p.app.NamespacedName) {
 		summary, _ := stray.Summary.(Summary)
-		isOurs := summary.OwnerUID == p.app.UID && c.residence.reaches(p.app, stray.Namespace)
+		isOurs := summary.OwnerUID == p.app.UID && c.placement.reaches(p.app, stray.Namespace)
 		if isOurs && !known[inAnyVersion(stray.ID)] {
 			unrecorded = append(unrecorded, stray.ID)
 		}

@@ -220,7 +220,7 @@ func TestAFailureIsReportedWhenItBeginsAndEnds(t *testing.T) {
 	drift(7)
 	for i := range 8 { // after some of them, the objects are left alone for a while
 		if _, err := w.reconcile(t); i == 0 && err == nil || err != nil && !reconcile.IsStated(err) {
-			t.Errorf("%v: not stated", err)
+			t.Errorf("%v: not for users", err)
 		}
 	}
 	check.Equal(t, "told", []string{"appFalseForbidden"}, told)

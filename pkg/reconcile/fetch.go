@@ -27,7 +27,7 @@ const (
 // former spec stay unchanged.
 type fetchPhase struct {
 	sources    Sources
-	conclusion conclusion
+	statusWriter statusWriter
 }
 
 func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -35,12 +35,12 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 	switch {
 	case !isURL || refusal != nil:
 		return goOn(), nil //nolint:nilerr // the plan reports a refusal
-	case !f.conclusion.residence.requireAccount, f.sources == nil && p.app.Spec.Fetched == "":
-		return endWith(0), f.conclusion.refuse(ctx, p.early(), p.memory, errNoSources)
+	case !f.statusWriter.placement.requireAccount, f.sources == nil && p.app.Spec.Fetched == "":
+		return endWith(0), f.statusWriter.refuse(ctx, p.early(), p.memory, errNoSources)
 	case p.app.Spec.Fetched != "":
 		return goOn(), nil
 	}
-	known, now := &p.memory.source, f.conclusion.hub.now()
+	known, now := &p.memory.source, f.statusWriter.hub.now()
 	if known.spec != p.spec {
 		*known = sourceMemory{spec: p.spec}
 	}
@@ -52,8 +52,8 @@ func (f fetchPhase) run(ctx context.Context, p *pass) (progress, error) {
 		if err != nil {
 			found, pause := verdictOnSource(err, known.failed)
 			known.failed++
-			known.next = f.conclusion.hub.now().Add(pause)
-			return endWith(pause), f.conclusion.fail(ctx, p.early(), p.memory, found)
+			known.next = f.statusWriter.hub.now().Add(pause)
+			return endWith(pause), f.statusWriter.fail(ctx, p.early(), p.memory, found)
 		}
 		known.translation = translation
 	}

@@ -121,8 +121,8 @@ func (m *memory) about(id manifest.ID) *objectMemory {
 	return m.objects[id]
 }
 
-// makePeace forgets fights, refusals and failures of all objects.
-func (m *memory) makePeace() {
+// resetBackoffs forgets fights, refusals and failures of all objects.
+func (m *memory) resetBackoffs() {
 	for _, known := range m.objects {
 		known.fights, known.refused, known.failures = nil, nil, pacing.Failures{}
 	}

@@ -15,13 +15,13 @@ import (
 // nothing about the Application.
 type observePhase struct {
 	observers  Observers
-	conclusion conclusion
+	statusWriter statusWriter
 }
 
 func (s observePhase) run(ctx context.Context, p *pass) (progress, error) {
 	observed := s.observers.Observe(p.app.NamespacedName, p.targets())
 	if len(observed) > 0 && !slices.ContainsFunc(observed, func(o observer.Observation) bool { return !apierror.IsUnanswered(o.Err) }) {
-		return endWith(0), s.conclusion.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
+		return endWith(0), s.statusWriter.loseTarget(ctx, p.early(), p.memory, observed[0].Err)
 	}
 	synced := true
 	for _, o := range p.objects {

@@ -11,7 +11,7 @@ import (
 // itself, and the status shows values. Such an object is neither observed nor written.
 type permitPhase struct {
 	clusters   Clusters
-	conclusion conclusion
+	statusWriter statusWriter
 }
 
 func (s permitPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -25,7 +25,7 @@ func (s permitPhase) run(ctx context.Context, p *pass) (progress, error) {
 		err := s.clusters.MayRead(ctx, p.target.account, o.plan.Ref)
 		switch {
 		case apierror.IsUnanswered(err):
-			return endWith(0), s.conclusion.loseTarget(ctx, p.early(), p.memory, err)
+			return endWith(0), s.statusWriter.loseTarget(ctx, p.early(), p.memory, err)
 		case errors.Is(err, ErrUnreadable), errors.Is(err, ErrNoAccount):
 			o.plan.Unserved = err
 		case err != nil:

@@ -15,16 +15,16 @@ type phase interface {
 func (r *Reconciler) phases() []phase {
 	return []phase{
 		r.completePhase(),
-		afterPhase{r.conclusion()},
-		fetchPhase{r.Sources, r.conclusion()},
-		planPhase{r.Kinds, r.Secrets, r.conclusion(), r.MaxHold, r.FieldManager},
-		awaitPhase{r.conclusion()},
-		permitPhase{r.Clusters, r.conclusion()},
-		observePhase{r.Observers, r.conclusion()},
-		comparePhase{r.Observers, r.residence()},
-		claimPhase{r.hub()},
+		afterPhase{r.statusWriter()},
+		fetchPhase{r.Sources, r.statusWriter()},
+		planPhase{r.Kinds, r.Secrets, r.statusWriter(), r.MaxHold, r.FieldManager},
+		awaitPhase{r.statusWriter()},
+		permitPhase{r.Clusters, r.statusWriter()},
+		observePhase{r.Observers, r.statusWriter()},
+		comparePhase{r.Observers, r.placement()},
+		inventoryPhase{r.hub()},
 		actPhase{r.hub(), r.Kinds, r.Secrets, r.Report, r.Slots},
-		recordPhase{r.conclusion(), &r.turns, r.Report},
+		recordPhase{r.statusWriter(), &r.turns, r.Report},
 	}
 }
 

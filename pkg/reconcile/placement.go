@@ -31,9 +31,9 @@ func (n Namespaces) allow(target string) bool {
 	return target == "" || len(n.Allowed) == 0 || slices.Contains(n.Allowed, target)
 }
 
-// residence decides where the objects of Applications are on this target, and which account writes
+// placement decides where the objects of Applications are on this target, and which account writes
 // them.
-type residence struct {
+type placement struct {
 	cluster        string
 	scope          mutate.Scope
 	namespaces     Namespaces
@@ -44,7 +44,7 @@ type residence struct {
 
 // accountOf returns the account that writes the objects of the Application. The zero value is the
 // agent.
-func (r residence) accountOf(app *application.Application) Account {
+func (r placement) accountOf(app *application.Application) Account {
 	name := mutate.Accounts{Required: r.requireAccount}.For(app.ServiceAccount)
 	if name == "" {
 		return Account{}
@@ -53,7 +53,7 @@ func (r residence) accountOf(app *application.Application) Account {
 }
 
 // confine returns the places of the objects. The error is ErrRefused if an object may not be there.
-func (r residence) confine(app *application.Application, objects []mutate.Object) ([]manifest.Ref, error) {
+func (r placement) confine(app *application.Application, objects []mutate.Object) ([]manifest.Ref, error) {
 	home := mutate.Home{Hub: app.Namespace, Target: r.namespaces.Of(app.Namespace), Account: r.accountOf(app) != Account{}}
 	refs, refusals := r.scope.Confine(home, objects)
 	if len(refusals) > 0 {
@@ -69,7 +69,7 @@ func (r residence) confine(app *application.Application, objects []mutate.Object
 }
 
 // reaches reports whether objects of the Application may be in the namespace.
-func (r residence) reaches(app *application.Application, namespace string) bool {
+func (r placement) reaches(app *application.Application, namespace string) bool {
 	return r.scope == mutate.ClusterScope || namespace == r.namespaces.Of(app.Namespace)
 }
 
@@ -79,7 +79,7 @@ const namespaceMark = "/"
 
 // identityFor identifies the cluster and namespace of an Application's objects, independently of
 // their names. It returns "" if they are not known.
-func (r residence) identityFor(app *application.Application) types.UID {
+func (r placement) identityFor(app *application.Application) types.UID {
 	if r.target == nil {
 		return ""
 	}
@@ -92,14 +92,14 @@ func (r residence) identityFor(app *application.Application) types.UID {
 
 // isHere reports whether an identity is of this target, under any name. A deletion of the former
 // cluster's objects would then delete those at the new place.
-func (r residence) isHere(identity types.UID) bool {
+func (r placement) isHere(identity types.UID) bool {
 	uid, _, _ := strings.Cut(string(identity), namespaceMark)
 	return r.target != nil && uid != "" && uid == string(r.target())
 }
 
 // apart returns the objects that an Application has here, outside its new place on this same
 // target. The other agent of this target uses another namespace.
-func (r residence) apart(app *application.Application) []manifest.ID {
+func (r placement) apart(app *application.Application) []manifest.ID {
 	here := r.namespaces.Of(app.Namespace)
 	_, there, mapped := strings.Cut(string(app.Status.Target), namespaceMark)
 	if !mapped {

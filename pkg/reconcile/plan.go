@@ -21,7 +21,7 @@ import (
 type planPhase struct {
 	kinds        Kinds
 	secrets      Secrets
-	conclusion   conclusion
+	statusWriter   statusWriter
 	maxHold      time.Duration
 	fieldManager string
 }
@@ -30,13 +30,13 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	planned, err := s.plan(p)
 	switch {
 	case apierror.IsUnanswered(err):
-		return endWith(0), s.conclusion.loseTarget(ctx, p.early(), p.memory, err)
+		return endWith(0), s.statusWriter.loseTarget(ctx, p.early(), p.memory, err)
 	case err != nil:
-		return endWith(0), s.conclusion.refuse(ctx, p.early(), p.memory, err)
+		return endWith(0), s.statusWriter.refuse(ctx, p.early(), p.memory, err)
 	}
 	p.setting = s.settingOf(p)
 	if p.memory.spec != p.spec {
-		p.memory.makePeace() // with a new spec, a contended field may be unobserved
+		p.memory.resetBackoffs() // with a new spec, a contended field may be unobserved
 	}
 	wanted := p.memory.plan.Secrets()
 	for i := range planned {
@@ -48,7 +48,7 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 		}
 		o.former, o.isKnown = p.app.Status.Object(id)
 		if o.sources, err = sourcesFor(p.app, p.target.account, &o.plan); err != nil {
-			return endWith(0), s.conclusion.refuse(ctx, p.early(), p.memory, err)
+			return endWith(0), s.statusWriter.refuse(ctx, p.early(), p.memory, err)
 		}
 		o.redefinitions = s.kinds.Redefinitions(id.GroupVersionKind().Group)
 		p.objects = append(p.objects, o)
@@ -61,7 +61,7 @@ func (s planPhase) settingOf(p *pass) *setting {
 	former := p.app.Status.ObservedSpec
 	isNew := former != p.spec
 	return &setting{
-		now: s.conclusion.hub.now(), enforces: p.app.Wishes.Mode == application.Enforce, wishes: p.app.Wishes,
+		now: s.statusWriter.hub.now(), enforces: p.app.Wishes.Mode == application.Enforce, wishes: p.app.Wishes,
 		isNewSpec: isNew, mayHaveMissed: isNew && (former != p.memory.spec || p.memory.spec == ""),
 		maxHold: s.maxHold, fieldManager: s.fieldManager, annotations: p.app.Annotations,
 		lastObserved: p.app.LastObserved, learned: p.app.Learned, home: p.app.Namespace,
@@ -117,7 +117,7 @@ func (s planPhase) locate(app *application.Application, objects []plan.Object) e
 		objects[i].Types = s.kinds.Types(app.NamespacedName, objects[i].ID)
 		served, found = append(served, &objects[i]), append(found, at)
 	}
-	refs, err := s.conclusion.residence.confine(app, found)
+	refs, err := s.statusWriter.placement.confine(app, found)
 	if err != nil {
 		return err
 	}

@@ -65,25 +65,25 @@ var (
 		plan.ErrRefused)
 )
 
-// stated is an error that the status of the Application states.
-type stated struct{ error }
+// userFacing is an error that the status of the Application states.
+type userFacing struct{ error }
 
 // Unwrap implements errors.Unwrap.
-func (s stated) Unwrap() error { return s.error }
+func (s userFacing) Unwrap() error { return s.error }
 
-// Stated marks an error as one that the status of the Application states, nil as nil.
-func Stated(err error) error {
+// UserFacing marks an error as one that the status of the Application states, nil as nil.
+func UserFacing(err error) error {
 	if err == nil {
 		return nil
 	}
-	return stated{err}
+	return userFacing{err}
 }
 
 // IsStated reports whether the status of the Application states the whole error, so that its user
 // can act on it. Others are for the administrator of the agent.
 func IsStated(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case stated:
+	case userFacing:
 		return true
 	case interface{ Unwrap() error }:
 		return IsStated(e.Unwrap())

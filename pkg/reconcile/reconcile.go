@@ -43,7 +43,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		if published.NotAdmitted != nil && !published.Deleted {
 			return ctrl.Result{}, nil // no agent leaves for a move without a signature
 		}
-		return r.departure(published, r.memories.reset(published)).leave(ctx)
+		return r.finalizer(published, r.memories.reset(published)).moved(ctx)
 	}
 	known := r.memories.of(published)
 	stored := known.recall(published)
@@ -53,23 +53,23 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		r.Observers.Stop(name)
 		known.spec = "" // events are missed from now on
 		unreadable := status.Verdict{Reason: status.Unreadable, Message: apierror.Explain(damaged)}
-		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, unreadable)
+		return ctrl.Result{}, r.statusWriter().fail(ctx, draftOf(stored), known, unreadable)
 	case stored.NotAdmitted != nil && !stored.Deleted:
 		r.Observers.Stop(name)
 		known.spec = "" // events are missed from now on
 		refused := status.Verdict{Reason: status.NotAdmitted, Message: stored.NotAdmitted.Error()}
-		return ctrl.Result{}, r.conclusion().fail(ctx, draftOf(stored), known, refused)
+		return ctrl.Result{}, r.statusWriter().fail(ctx, draftOf(stored), known, refused)
 	case stored.Deleted && !stored.Finalized:
 		r.Observers.Stop(name)
 		r.memories.forget(name)
 		return ctrl.Result{}, nil
 	case stored.Deleted:
 		r.Observers.Stop(name)
-		return r.departure(stored, known).delete(ctx)
+		return r.finalizer(stored, known).deleted(ctx)
 	case stored.Wishes.Mode == application.Suspend:
 		r.Observers.Stop(name)
 		known.spec = "" // events are missed from now on
-		return ctrl.Result{}, r.conclusion().suspend(ctx, stayingOf(stored), known)
+		return ctrl.Result{}, r.statusWriter().suspend(ctx, stayingOf(stored), known)
 	}
 	p := newPass(published, stored, known, r.ClusterName)
 	if needsTurn(p) && !r.mayBegin(name) {

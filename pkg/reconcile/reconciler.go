@@ -101,27 +101,27 @@ func isDamaged(app *application.Application, cluster string) bool {
 
 func (r *Reconciler) hub() hub { return hub{r.Applications, &r.outage, r.Now, r.Failing} }
 
-func (r *Reconciler) residence() residence {
-	return residence{r.ClusterName, r.Scope, r.Namespaces, r.RequireAccount, r.Target}
+func (r *Reconciler) placement() placement {
+	return placement{r.ClusterName, r.Scope, r.Namespaces, r.RequireAccount, r.Target}
 }
 
 // AccountOf returns the account that writes the objects of an Application. The zero value is the agent.
 func (r *Reconciler) AccountOf(app *application.Application) Account {
-	return r.residence().accountOf(app)
+	return r.placement().accountOf(app)
 }
 
-func (r *Reconciler) conclusion() conclusion { return conclusion{r.hub(), r.residence()} }
+func (r *Reconciler) statusWriter() statusWriter { return statusWriter{r.hub(), r.placement()} }
 
 func (r *Reconciler) completePhase() completePhase { return completePhase{r.hub(), r.Report} }
 
 func (r *Reconciler) actorFor(app *application.Application) *actor {
-	return &actor{clusters: r.Clusters, account: r.residence().accountOf(app)}
+	return &actor{clusters: r.Clusters, account: r.placement().accountOf(app)}
 }
 
-func (r *Reconciler) departure(stored *application.Application, known *memory) departure {
+func (r *Reconciler) finalizer(stored *application.Application, known *memory) finalizer {
 	app := draftOf(stored)
-	return departure{
-		app: app, memory: known, hub: r.hub(), residence: r.residence(),
+	return finalizer{
+		app: app, memory: known, hub: r.hub(), placement: r.placement(),
 		remover:  remover{app, r.actorFor(app), r.Kinds, r.Report, r.Now},
 		shutdown: r.shutdown(app, known),
 		mayBegin: func() bool { return r.mayBegin(app.NamespacedName) },

@@ -20,7 +20,7 @@ import (
 // recordPhase writes the results of the pass (step 7), and decides when to look again. It writes
 // nothing if they are already stored.
 type recordPhase struct {
-	conclusion conclusion
+	statusWriter statusWriter
 	turns      *pacing.Turns
 	report     func(*application.Application, status.Outcome)
 }
@@ -28,7 +28,7 @@ type recordPhase struct {
 func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	publish(p)
 	r.describe(p)
-	now, app, known := r.conclusion.hub.now(), p.app, p.memory
+	now, app, known := r.statusWriter.hub.now(), p.app, p.memory
 	known.spec, known.recorded = p.spec, true
 
 	failure := failuresOf(p)
@@ -37,7 +37,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 		urgency = status.UrgencyOf(p.published, app)
 	}
 	due := known.writes.Delay(urgency, r.turns, now)
-	switch rest := r.conclusion.hub.outage.Reserve(now); {
+	switch rest := r.statusWriter.hub.outage.Reserve(now); {
 	case rest > 0: // otherwise all Applications would wait for the hub
 		known.pending.Store(app)
 		return endWith(wakeAfter(p, rest)), failure
@@ -46,7 +46,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 		return endWith(wakeAfter(p, due)), nil
 	}
 	before := app.Version
-	err := r.conclusion.hub.update(ctx, app, known)
+	err := r.statusWriter.hub.update(ctx, app, known)
 	switch {
 	case err != nil:
 		// Only this working copy describes the target, even if its spec has been replaced in the
@@ -54,7 +54,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 		known.pending.Store(app)
 		known.writes.RecordFailure()
 	case app.Version != before:
-		known.writes.RecordWrite(urgency, r.conclusion.hub.now())
+		known.writes.RecordWrite(urgency, r.statusWriter.hub.now())
 		recordPublished(p)
 	default:
 		known.writes.RecordStored()
@@ -72,7 +72,7 @@ func (r recordPhase) describe(p *pass) {
 	reporter{app: app, report: r.report}.beginnings(p.objects)
 	found := findingsOf(p)
 	p.memory.contended.Store(int64(found.Contended()))
-	r.conclusion.conclude(app, found)
+	r.statusWriter.conclude(app, found)
 	app.Status.Objects = objectsOf(p, found.Verdicts)
 	app.Status.Services = servicesOf(p)
 	app.Status.ContainerHealth = found.ContainerHealth()
@@ -133,7 +133,7 @@ func mustWrite(p *pass) bool {
 }
 
 func failuresOf(p *pass) error {
-	failures := []error{Stated(p.failure)}
+	failures := []error{UserFacing(p.failure)}
 	for _, secret := range p.secrets {
 		failures = append(failures, reported(secret.verdict))
 	}
@@ -143,13 +143,13 @@ func failuresOf(p *pass) error {
 	return errors.Join(failures...)
 }
 
-// reported returns the error of a verdict that the status has. It is [Stated], unless the
+// reported returns the error of a verdict that the status has. It is [UserFacing], unless the
 // administrator of the agent has to see it.
 func reported(v status.Verdict) error {
 	if v.Reason == status.Error {
 		return v.Err
 	}
-	return Stated(v.Err)
+	return UserFacing(v.Err)
 }
 
 // wakeAfter returns when to look again without an event, 0 for never. It is the time when a hold or

@@ -85,7 +85,7 @@ func (r *Reconciler) Unreachable(ctx context.Context, request ctrl.Request) (ctr
 	if rest := r.outage.Reserve(r.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
-	return ctrl.Result{}, apierror.Scrub(r.conclusion().recordLoss(ctx, draftOf(stored), known))
+	return ctrl.Result{}, apierror.Scrub(r.statusWriter().recordLoss(ctx, draftOf(stored), known))
 }
 
 // Pending returns the Applications with a pending status, when the hub is back. The next pass of

@@ -9,12 +9,12 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
 
-// claimPhase records objects in the inventory before the agent creates them. A restarted agent
+// inventoryPhase records objects in the inventory before the agent creates them. A restarted agent
 // therefore knows each object that it created. While the hub does not answer, creation waits, and
 // repairs of recorded objects continue.
-type claimPhase struct{ hub hub }
+type inventoryPhase struct{ hub hub }
 
-func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
+func (c inventoryPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !p.setting.enforces {
 		return goOn(), nil
 	}
@@ -55,7 +55,7 @@ func (c claimPhase) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // store writes the stored Application with an extended inventory, and changes nothing else.
-func (c claimPhase) store(ctx context.Context, p *pass, held []manifest.ID) error {
+func (c inventoryPhase) store(ctx context.Context, p *pass, held []manifest.ID) error {
 	claimed := p.unarrived()
 	claimed.Inventory, claimed.Finalized = held, true
 	if claimed.Status.State == "" {

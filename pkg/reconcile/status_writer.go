@@ -16,14 +16,14 @@ import (
 // server does not justify a write to each Application.
 const silence = 10 * time.Second
 
-// conclusion writes the status of an Application, and of a pass that ends early.
-type conclusion struct {
+// statusWriter writes the status of an Application, and of a pass that ends early.
+type statusWriter struct {
 	hub       hub
-	residence residence
+	placement placement
 }
 
 // conclude sets conditions and state of a working copy.
-func (c conclusion) conclude(app *application.Application, found status.Findings) {
+func (c statusWriter) conclude(app *application.Application, found status.Findings) {
 	status.Conclude(app, app.Spec.Digest(), found, c.hub.now())
 	if c.move(app) && app.Status.State != application.StateFailed {
 		app.Status.State = application.StateMigrating
@@ -31,13 +31,13 @@ func (c conclusion) conclude(app *application.Application, found status.Findings
 }
 
 // move sets the condition of a move, and reports whether the move is incomplete.
-func (c conclusion) move(app *application.Application) (incomplete bool) {
-	return status.Move(app, c.residence.identityFor(app), c.hub.now())
+func (c statusWriter) move(app *application.Application) (incomplete bool) {
+	return status.Move(app, c.placement.identityFor(app), c.hub.now())
 }
 
 // fail records one verdict on the whole Application. The objects are still those of the former
 // spec.
-func (c conclusion) fail(ctx context.Context, app *application.Application, known *memory, found status.Verdict) error {
+func (c statusWriter) fail(ctx context.Context, app *application.Application, known *memory, found status.Verdict) error {
 	spec := app.Status.ObservedSpec
 	c.conclude(app, status.Findings{Verdicts: []status.Verdict{found}})
 	app.Status.ObservedSpec = spec
@@ -49,7 +49,7 @@ func (c conclusion) fail(ctx context.Context, app *application.Application, know
 
 // refuse records why the agent does not carry out an Application. Only another spec can change
 // that. It returns an error that is not plan.ErrRefused.
-func (c conclusion) refuse(ctx context.Context, app *application.Application, known *memory, cause error) error {
+func (c statusWriter) refuse(ctx context.Context, app *application.Application, known *memory, cause error) error {
 	if !errors.Is(cause, plan.ErrRefused) {
 		return cause
 	}
@@ -68,7 +68,7 @@ func (c conclusion) refuse(ctx context.Context, app *application.Application, kn
 
 // loseTarget returns an error, so that the queue tries again. If the target has been silent for
 // long enough, loseTarget records that first.
-func (c conclusion) loseTarget(ctx context.Context, app *application.Application, known *memory, why error) error {
+func (c statusWriter) loseTarget(ctx context.Context, app *application.Application, known *memory, why error) error {
 	now := c.hub.now()
 	if known.silentSince.IsZero() {
 		known.silentSince = now
@@ -80,14 +80,14 @@ func (c conclusion) loseTarget(ctx context.Context, app *application.Application
 }
 
 // recordLoss records that the target does not answer.
-func (c conclusion) recordLoss(ctx context.Context, app *application.Application, known *memory) error {
-	status.LoseTarget(&app.Status, c.residence.cluster, app.Deleted, c.hub.now())
+func (c statusWriter) recordLoss(ctx context.Context, app *application.Application, known *memory) error {
+	status.LoseTarget(&app.Status, c.placement.cluster, app.Deleted, c.hub.now())
 	c.move(app)
 	return c.hub.update(ctx, app, known)
 }
 
 // suspend records that the agent does not look at the objects.
-func (c conclusion) suspend(ctx context.Context, app *application.Application, known *memory) error {
+func (c statusWriter) suspend(ctx context.Context, app *application.Application, known *memory) error {
 	status.Suspend(&app.Status, c.hub.now())
 	c.move(app)
 	return c.hub.update(ctx, app, known)
