@@ -5,7 +5,7 @@
 # has all packages twice.
 export CGO_ENABLED = 0
 
-.PHONY: pictures demo test test-programs verify planted mutation compat fuzz oracle faults lint cluster build images install.yaml chart reference e2e release bench
+.PHONY: pictures demo test test-programs test-all planted mutation compat fuzz oracle faults lint cluster build images install.yaml chart reference e2e release bench
 
 # The main job, live, on a real API server that is started for it.
 demo:
@@ -24,15 +24,15 @@ ONCE      = -count=1 -vet=off -ldflags=-w
 GOTEST    = $(ONCE) -timeout 30m -p 3 $(TESTFLAGS) ./test/kubectl ./test/... ./...
 
 # What a commit needs: every package, without the tests and the suites that take long, once the test cluster is
-# built. The tests that are left to make verify are skipped, but not listed; a suite that is has no tests.
+# built. The tests that are left to make test-all are skipped, but not listed; a suite that is has no tests.
 test: test-programs
 	$(GOTESTSUM) --hide-summary skipped --junitfile bin/test.xml -- -short $(GOTEST)
 
 # Everything: what make test runs, without -short, and before it new inputs for what reads those of others, the
 # images, Argo CD's and Flux's view of Applications, the page of kubectl krake ui in a browser, the measuring programs, and a sample of planted bugs.
-verify: test-programs
+test-all: test-programs
 	$(MAKE) --jobs=4 --output-sync planted $(MODULES:%=tests-of/%) fuzz
-	$(GOTESTSUM) --junitfile bin/verify.xml -- $(GOTEST)
+	$(GOTESTSUM) --junitfile bin/test-all.xml -- $(GOTEST)
 
 # The tests of the other modules. The slowest ones, which mostly wait, begin first.
 MODULES = test/ui test/bench images test/gitops
@@ -82,7 +82,7 @@ compat: cluster
 oracle: cluster
 	KRAKE_ORACLE_DRIFTS=$(or $(DRIFTS),20000) KRAKE_INSTALLS=$(INSTALLS) KRAKE_ORACLE_QUIET=$(QUIET) KRAKE_ORACLE_SHARE=1 go test -timeout 0 -count=1 -v ./test/oracle
 
-# test/faults with larger samples: those of make verify, this many times.
+# test/faults with larger samples: those of make test-all, this many times.
 ROUNDS ?= 20
 faults: cluster
 	KRAKE_FAULTS_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v ./test/faults

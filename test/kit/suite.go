@@ -17,7 +17,7 @@ import (
 type Suite struct {
 	// Name begins each line that the suite prints.
 	Name string
-	// Long leaves the whole suite to make verify, because it starts too much for make test: the reason, or "".
+	// Long leaves the whole suite to make test-all, because it starts too much for make test: the reason, or "".
 	Long string
 	// AtOnce is the number of parallel tests on any machine, because they mostly wait;
 	// 0 leaves it to go test.
@@ -49,7 +49,7 @@ func (s Suite) Main(m *testing.M) {
 func (s Suite) run(ctx context.Context, tests interface{ Run() int }) (code int, err error) {
 	flag.Parse()
 	if testing.Short() && s.Long != "" {
-		fmt.Fprintf(os.Stderr, "%s: make verify runs it: %s\n", s.Name, s.Long)
+		fmt.Fprintf(os.Stderr, "%s: make test-all runs it: %s\n", s.Name, s.Long)
 		return 0, nil
 	}
 	if s.AtOnce > 0 {
