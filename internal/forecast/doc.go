@@ -8,5 +8,5 @@
 // undone. Invalid: a warning of a change that the loop leaves alone, or none of one that it reverts.
 //
 // The package knows the stored state of an Application only, which every replica of an agent has. The
-// loop also remembers fights, which delay a repair and do not prevent it.
+// loop also remembers contention, which delays a repair and does not prevent it.
 package forecast

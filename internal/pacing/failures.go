@@ -3,7 +3,7 @@ package pacing
 import "time"
 
 // Failures counts the failed writes of an object in a row. The queue waits longer after each
-// failure. Events of the rival that causes the drift do not wait, and must not set the pace.
+// failure. Events of the competing writer that causes the drift do not wait, and must not set the pace.
 type Failures struct {
 	count int
 	until time.Time

@@ -29,11 +29,11 @@ type Findings struct {
 
 // AddObject adds the findings about one object, beside its verdict. The status of its health is
 // empty if the object does not exist. rewritten are the fields that the API server stores in
-// another form. fights is the [FightsText] of the object.
-func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []schema.Path, fights string) {
+// another form. contention is the [ContentionText] of the object.
+func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []schema.Path, contention string) {
 	f.objects++
-	if fights != "" {
-		f.contended = append(f.contended, Verdict{Object: id, Message: fights})
+	if contention != "" {
+		f.contended = append(f.contended, Verdict{Object: id, Message: contention})
 	}
 	if len(rewritten) > 0 {
 		f.rewritten = append(f.rewritten, Verdict{Object: id, Fields: rewritten})
@@ -49,7 +49,7 @@ func (f *Findings) AddObject(id manifest.ID, found health.Health, rewritten []sc
 	f.healths = append(f.healths, found)
 }
 
-// Contended is the number of objects with a fight.
+// Contended is the number of objects with contention.
 func (f Findings) Contended() int { return len(f.contended) }
 
 // ContainerHealth counts the Pods of all workloads. It returns nil if there is no workload.
@@ -63,20 +63,20 @@ func (f Findings) ContainerHealth() *application.ContainerHealth {
 	}
 }
 
-// WholeObject is the field of a fight about an object that a rival deletes repeatedly.
+// WholeObject is the field of contention about an object that a competing writer deletes repeatedly.
 const WholeObject = "(the object itself)"
 
-// FightsText describes the fights about an object. It returns "" if there are none.
-func FightsText(fights []pacing.Rivalry) string {
-	texts := make([]string, 0, len(fights))
-	for _, fight := range fights {
+// ContentionText describes the contention about an object. It returns "" if there are none.
+func ContentionText(ongoing []pacing.Contention) string {
+	texts := make([]string, 0, len(ongoing))
+	for _, one := range ongoing {
 		switch {
-		case fight.Field == WholeObject:
+		case one.Field == WholeObject:
 			texts = append(texts, "another client deletes the object again and again: leave it out of the manifest to stop creating it")
-		case strings.Contains(fight.Field, application.Prefix):
-			texts = append(texts, fight.Field+", which identifies the object, is changed again and again by "+fight.Rival+": stop it from changing this field")
+		case strings.Contains(one.Field, application.Prefix):
+			texts = append(texts, one.Field+", which identifies the object, is changed again and again by "+one.Writer+": stop it from changing this field")
 		default:
-			texts = append(texts, fight.Field+" is changed again and again by "+fight.Rival+": leave "+fight.Field+" out of the observer schema to allow that")
+			texts = append(texts, one.Field+" is changed again and again by "+one.Writer+": leave "+one.Field+" out of the observer schema to allow that")
 		}
 	}
 	return strings.Join(texts, "; ")

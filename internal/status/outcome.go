@@ -23,7 +23,7 @@ const (
 	Recreated       Action = "Recreated"
 	Detected        Action = "DriftDetected"
 	RepairFailed    Action = "RepairFailed"
-	FoughtAbout     Action = "Contended"
+	ContentionBegan     Action = "Contended"
 	Conflicted      Action = "Conflict"
 	Adopted         Action = "Adopted"
 	Orphaned        Action = "Orphaned"
@@ -53,7 +53,7 @@ func Actions() []ActionMeaning {
 		{Recreated, "an object that another client had deleted was created again"},
 		{Detected, "observed fields differ, and stay unchanged: the note has the reason"},
 		{RepairFailed, "a change could not be reverted: the note has the reason"},
-		{FoughtAbout, "another client changes observed fields again and again"},
+		{ContentionBegan, "another client changes observed fields again and again"},
 		{Conflicted, "an object belongs to another owner"},
 		{Adopted, "an existing object was adopted"},
 		{Orphaned, "an object was released, and stays"},
@@ -83,8 +83,8 @@ type Outcome struct {
 	Removed []schema.Path
 	// Culprit changed them, for Reverted and Detected.
 	Culprit blame.Culprit
-	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed. For FoughtAbout it names the
-	// fields and the rivals, for HeldBack the mode or hold, and the user, and for GlassBroken the user.
+	// Reason is one of [Reasons], for Detected, Conflicted and RepairFailed. For ContentionBegan it names the
+	// fields and the competing writers, for HeldBack the mode or hold, and the user, and for GlassBroken the user.
 	Reason string
 	// NoOp reports that the API server accepted the repair and left the object unchanged.
 	NoOp bool

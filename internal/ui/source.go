@@ -96,7 +96,7 @@ type Application struct {
 	// Tables are the conditions and further parts.
 	Tables []Table
 	Drifts []Drift
-	// Bars are holds and fights.
+	// Bars are holds and contention.
 	Bars []Bar
 }
 

@@ -35,7 +35,7 @@ type lane struct {
 // span is a part of a lane, in thousandths of its width.
 type span struct {
 	Kind, Summary string
-	// Anchor is the record of a drift, empty for holds and fights.
+	// Anchor is the record of a drift, empty for holds and contention.
 	Anchor      string
 	From, Width int
 }

@@ -158,7 +158,7 @@ func (s Status) Object(id manifest.ID) (object ObjectStatus, ok bool) {
 }
 
 // Remember puts a drift before the others. A drift of the same fields by the same manager increases
-// a count, because a fight must not displace all others. An unrepaired drift that is repaired at
+// a count, because contention must not displace all others. An unrepaired drift that is repaired at
 // last is the same drift.
 func (s *Status) Remember(drift Drift) {
 	drift.Count = 1

@@ -17,7 +17,7 @@ import (
 const (
 	// maxTrials bounds the dry runs of one repair.
 	maxTrials = 16
-	// maxRefusals bounds the refused patches of one repair. Only a rival that changes the object between them makes that many.
+	// maxRefusals bounds the refused patches of one repair. Only a competing writer that changes the object between them makes that many.
 	maxRefusals = 12
 )
 
@@ -244,8 +244,8 @@ func (r *repair) refuse(d decision, differences schema.Differences, refusal erro
 	r.record(d, refused)
 }
 
-// record records refusals. A rival that changes a refused field again and again has the agent ask
-// again and again, which counts as a fight. That a refusal is due again does not.
+// record records refusals. A competing writer that changes a refused field again and again has the agent ask
+// again and again, which counts as contention. That a refusal is due again does not.
 func (r *repair) record(d decision, refused []pacing.Refusal) {
 	o := r.object
 	if len(refused) == 0 {
@@ -258,7 +258,7 @@ func (r *repair) record(d decision, refused []pacing.Refusal) {
 		}
 	}
 	if o.hasDrifted() && len(changes) > 0 {
-		o.memory.fights.Record(d.rivalries(changes), o.setting.now)
+		o.memory.contentions.Record(d.contentions(changes), o.setting.now)
 	}
 	o.memory.refused = o.memory.refused.Add(refused, o.circumstances(d.before), o.setting.now)
 }

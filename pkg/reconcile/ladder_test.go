@@ -143,7 +143,7 @@ func TestAValueThatExcludesADesiredOneGoes(t *testing.T) {
 
 // No other value that is not observed ever goes, whatever an API server says of it.
 func TestNoOtherValueGoes(t *testing.T) {
-	// The rival sets three fields that are not observed.
+	// The competing writer sets three fields that are not observed.
 	drift := map[string]any{
 		"spec.strategy.rollingUpdate": map[string]any{"maxSurge": int64(1)}, "spec.paused": true, "metadata.finalizers": []any{"example.org/a"},
 		container + ".image": "evil", "spec.strategy.type": "RollingUpdate",

@@ -45,7 +45,7 @@ type memory struct {
 	failure string
 	// restraint is why drift is not reverted, as it was last seen; nil before.
 	restraint *string
-	// contended is the number of objects with a fight.
+	// contended is the number of objects with contention.
 	contended atomic.Int64
 }
 
@@ -53,8 +53,8 @@ type memory struct {
 type objectMemory struct {
 	// proved is the UID of the object that proved to be ours.
 	proved types.UID
-	fights pacing.Fights
-	// isContended reports that an outcome has reported the present fights.
+	contentions pacing.Contentions
+	// isContended reports that an outcome has reported the present contention.
 	isContended bool
 	// refused are the changes that the API server refuses.
 	refused *pacing.Refusals
@@ -121,10 +121,10 @@ func (m *memory) about(id manifest.ID) *objectMemory {
 	return m.objects[id]
 }
 
-// resetBackoffs forgets fights, refusals and failures of all objects.
+// resetBackoffs forgets contention, refusals and failures of all objects.
 func (m *memory) resetBackoffs() {
 	for _, known := range m.objects {
-		known.fights, known.refused, known.failures = nil, nil, pacing.Failures{}
+		known.contentions, known.refused, known.failures = nil, nil, pacing.Failures{}
 	}
 }
 

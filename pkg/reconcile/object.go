@@ -235,10 +235,10 @@ func (o *object) take(live map[string]any) {
 	}
 }
 
-// fights describes the fights about the object, "" if there are none.
-func (o *object) fights() string {
-	ongoing, _ := o.memory.fights.Ongoing(o.setting.now)
-	return status.FightsText(ongoing)
+// contention describes the contention about the object, "" if there are none.
+func (o *object) contention() string {
+	ongoing, _ := o.memory.contentions.Ongoing(o.setting.now)
+	return status.ContentionText(ongoing)
 }
 
 // circumstances identifies what the answer to a write depends on, as far as the loop sees it: the

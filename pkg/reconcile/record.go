@@ -87,7 +87,7 @@ func findingsOf(p *pass) status.Findings {
 				rewritten = append(rewritten, form.Path)
 			}
 		}
-		found.AddObject(o.plan.ID, o.health(), rewritten, o.fights())
+		found.AddObject(o.plan.ID, o.health(), rewritten, o.contention())
 	}
 	return found
 }
@@ -153,7 +153,7 @@ func reported(v status.Verdict) error {
 }
 
 // wakeAfter returns when to look again without an event, 0 for never. It is the time when a hold or
-// a pause ends, a fight is forgotten, a deletion may be complete, or a write is due.
+// a pause ends, contention is forgotten, a deletion may be complete, or a write is due.
 func wakeAfter(p *pass, due time.Duration) time.Duration {
 	soonest := due
 	consider := func(at time.Time) {
@@ -164,7 +164,7 @@ func wakeAfter(p *pass, due time.Duration) time.Duration {
 	for _, o := range p.objects {
 		consider(o.verdict.Again)
 		consider(o.fillDue())
-		_, forgotten := o.memory.fights.Ongoing(p.setting.now)
+		_, forgotten := o.memory.contentions.Ongoing(p.setting.now)
 		consider(forgotten)
 	}
 	for _, object := range p.leaving {

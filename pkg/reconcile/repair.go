@@ -87,14 +87,14 @@ func (r *repair) decide(live map[string]any) decision {
 	return d
 }
 
-// decideMarks returns the patch that writes only our marks. If a rival removes them repeatedly, the
+// decideMarks returns the patch that writes only our marks. If a competing writer removes them repeatedly, the
 // patch is empty for a while.
 func (r *repair) decideMarks(live map[string]any) decision {
 	o := r.object
 	lost := o.plan.MarksOnly().Compare(o.plan.MarkedDesired(), live).Drift()
 	d := decision{before: live, culprit: blame.Of(live, pathsOf(lost), o.setting.fieldManager)}
-	until := o.memory.fights.PausedUntil(d.rivalries(lost), o.setting.now)
-	if o.isProved(live) && !until.IsZero() { // fights about a foreign object were about its predecessor
+	until := o.memory.contentions.PausedUntil(d.contentions(lost), o.setting.now)
+	if o.isProved(live) && !until.IsZero() { // contention about a foreign object was about its predecessor
 		d.unrepaired, d.verdict = lost, status.Verdict{Reason: status.Contended, Fields: pathsOf(lost), Again: until}
 		return d
 	}
@@ -134,12 +134,12 @@ func (r *repair) forgotten(live map[string]any) schema.Differences {
 }
 
 // spare leaves the drift unrepaired if the Application or the object requests it. It also does so
-// for a while if a rival restores the drift each time. Our marks are restored on a held object too,
+// for a while if a competing writer restores the drift each time. Our marks are restored on a held object too,
 // because observers do not see an object without its label.
 func (r *repair) spare(d *decision) {
 	o := r.object
 	held, _ := pacing.HeldUntil(o.setting.wishes, o.hold, holdOf(d.before), o.setting.maxHold, o.setting.now)
-	paused := o.memory.fights.PausedUntil(d.rivalries(d.drift), o.setting.now)
+	paused := o.memory.contentions.PausedUntil(d.contentions(d.drift), o.setting.now)
 	marks, fields := plan.SplitMarks(d.drift)
 	var spared status.Verdict
 	switch {
@@ -164,11 +164,11 @@ func heldVerdict(until time.Time) status.Verdict {
 	return status.Verdict{Reason: status.Held, Message: "held until " + until.UTC().Format(time.RFC3339), Again: until}
 }
 
-// rivalries returns the fields that differ, each with the manager that changed it.
-func (d decision) rivalries(differences schema.Differences) []pacing.Rivalry {
-	about := make([]pacing.Rivalry, 0, len(differences))
+// contentions returns the fields that differ, each with the manager that changed it.
+func (d decision) contentions(differences schema.Differences) []pacing.Contention {
+	about := make([]pacing.Contention, 0, len(differences))
 	for _, difference := range differences {
-		about = append(about, pacing.Rivalry{Field: difference.Path.String(), Rival: d.culprit.Name()})
+		about = append(about, pacing.Contention{Field: difference.Path.String(), Writer: d.culprit.Name()})
 	}
 	return about
 }

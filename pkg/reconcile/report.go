@@ -50,17 +50,17 @@ func itself(app *application.Application) manifest.ID {
 	return manifest.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: app.Namespace, Name: app.Name}
 }
 
-// beginnings reports conflicts and fights that began with this pass.
+// beginnings reports conflicts and contention that began with this pass.
 func (r reporter) beginnings(objects []*object) {
 	for _, o := range objects {
 		reason := o.verdict.Reason
 		if (reason == status.AlreadyExists || reason == status.OwnedByAnother) && o.former.Reason != reason {
 			r.about(o, status.Outcome{Action: status.Conflicted, Reason: reason})
 		}
-		fights := o.fights()
-		if fights != "" && !o.memory.isContended {
-			r.about(o, status.Outcome{Action: status.FoughtAbout, Reason: fights})
+		contention := o.contention()
+		if contention != "" && !o.memory.isContended {
+			r.about(o, status.Outcome{Action: status.ContentionBegan, Reason: contention})
 		}
-		o.memory.isContended = fights != ""
+		o.memory.isContended = contention != ""
 	}
 }

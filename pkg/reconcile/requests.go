@@ -101,7 +101,7 @@ func (r *Reconciler) Pending() []types.NamespacedName {
 	return pending
 }
 
-// Contended is the number of objects that a rival changes repeatedly.
+// Contended is the number of objects that a competing writer changes repeatedly.
 func (r *Reconciler) Contended() int {
 	count := 0
 	r.memories.each(func(_ types.NamespacedName, known *memory) { count += int(known.contended.Load()) })

@@ -20,7 +20,7 @@ const maxTries = 3
 
 // manyOperations is the size of a patch that may lack a part of the repair, because an API server
 // limits the operations of one request. manyRounds bounds such patches in one pass. Without it, a
-// rival that reverts all of them would keep the pass running forever.
+// competing writer that reverts all of them would keep the pass running forever.
 const (
 	manyOperations = 5_000
 	manyRounds     = 20
@@ -80,8 +80,8 @@ func (w writer) create(ctx context.Context, r *repair) step {
 	o := r.object
 	o.seeDeletion()
 	r.live = nil
-	fight := []pacing.Rivalry{{Field: status.WholeObject, Rival: blame.Culprit{}.Name()}}
-	pausedUntil := o.memory.fights.PausedUntil(fight, o.setting.now)
+	deletion := []pacing.Contention{{Field: status.WholeObject, Writer: blame.Culprit{}.Name()}}
+	pausedUntil := o.memory.contentions.PausedUntil(deletion, o.setting.now)
 	if !o.setting.enforces || o.wasDeleted() && !pausedUntil.IsZero() {
 		return w.lookFor(ctx, r, pausedUntil)
 	}
@@ -109,7 +109,7 @@ func (w writer) create(ctx context.Context, r *repair) step {
 	default:
 		o.memory.failures, o.memory.refused = pacing.Failures{}, nil
 		if o.wasDeleted() {
-			o.memory.fights.Record(fight, o.setting.now)
+			o.memory.contentions.Record(deletion, o.setting.now)
 		}
 		w.results.recordCreation(o, live)
 	}

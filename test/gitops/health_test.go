@@ -99,7 +99,7 @@ func awaitSong(t *testing.T, app kit.App) {
 	})
 }
 
-// fight changes an observed field again and again until the test ends.
+// contention changes an observed field again and again until the test ends.
 func fight(t *testing.T, app kit.App) {
 	awaitSong(t, app)
 	ctx, cancel := context.WithCancel(t.Context())

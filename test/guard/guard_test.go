@@ -144,7 +144,7 @@ spec: {selector: null, revisionHistoryLimit: null}
 		return ""
 	})
 
-	// The autoscaler is not refused either where the replicas are observed: the agent and it are rivals then.
+	// The autoscaler is not refused either where the replicas are observed: the agent and it are competing writers then.
 	namespace = newWeb(t, kit.Annotation("guard", "deny"))
 	begin := hub.Mark(t)
 	hub.Apply(t, fmt.Sprintf(autoscaler, namespace))

@@ -26,7 +26,7 @@ const (
 	// workers change objects at the same time, each its own. Most of the time they wait.
 	workers = 4
 	// peace is the number of drifts of an object after which its Application gets a new spec. That
-	// resets the count of fights about a field, which would make the agent pause. One drift has at most two repairs, and 15 are fast.
+	// resets the count of contention about a field, which would make the agent pause. One drift has at most two repairs, and 15 are fast.
 	peace = 7
 	// patience is the time for a repair. A refused one is tried again after 5 s, and then after 10 s.
 	patience = time.Minute
@@ -256,7 +256,7 @@ func isRefusedIn(app *application.Application) bool {
 	})
 }
 
-// isPaused reports that the agent pauses because of a fight, or that the API server does not answer.
+// isPaused reports that the agent pauses because of contention, or that the API server does not answer.
 func isPaused(app *application.Application) bool {
 	reconciled := meta.FindStatusCondition(app.Status.Conditions, application.ReconciledCondition)
 	return meta.IsStatusConditionTrue(app.Status.Conditions, application.ContendedCondition) ||

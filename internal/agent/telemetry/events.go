@@ -96,7 +96,7 @@ func cut(text string) string { return application.Cut(text, application.NoteByte
 // changed, or is not changed back.
 func eventType(action status.Action) string {
 	switch action {
-	case status.Reverted, status.Recreated, status.Detected, status.FoughtAbout, status.Conflicted, status.RepairFailed,
+	case status.Reverted, status.Recreated, status.Detected, status.ContentionBegan, status.Conflicted, status.RepairFailed,
 		status.NotShutDown, status.HeldBack, status.GlassBroken:
 		return corev1.EventTypeWarning
 	}

@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 		status.Recreated:   "Warning Recreated",
 		status.Reverted:    "Warning DriftReverted",
 		status.Detected:    "Warning DriftDetected",
-		status.FoughtAbout: "Warning Contended",
+		status.ContentionBegan: "Warning Contended",
 		status.Conflicted:  "Warning Conflict",
 	} {
 		outcome := status.Outcome{Action: action, Object: object}
@@ -148,7 +148,7 @@ func TestReportKeepsPace(t *testing.T) {
 		{status.Outcome{Action: status.Detected, Reason: "Held"}, true},
 		{status.Outcome{Action: status.Detected, Reason: "Contended"}, false},
 		{status.Outcome{Action: status.Detected, Reason: "Invalid"}, false},
-		{status.Outcome{Action: status.FoughtAbout}, false},
+		{status.Outcome{Action: status.ContentionBegan}, false},
 		{status.Outcome{Action: status.RepairFailed}, false},
 		{status.Outcome{Action: status.Created}, false},
 		{status.Outcome{Action: status.Deleted}, false},

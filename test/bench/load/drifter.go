@@ -21,7 +21,7 @@ import (
 )
 
 // managers is the number of field managers that the drifter uses, so that none seems to
-// fight over a field.
+// contention over a field.
 const managers = 20
 
 // drifter changes fields of the objects of a set, one at a time for each object, and

@@ -17,7 +17,7 @@ import (
 
 const contendedText = "v1 ConfigMap demo/config: data.a is changed again and again by rival: leave data.a out of the observer schema to allow that"
 
-// flip changes the field as a rival, each time to another value.
+// flip changes the field as a competing writer, each time to another value.
 func (w *world) flip(t *testing.T, rival string) {
 	t.Helper()
 	w.somebody(t, rival, "ConfigMap config", fmt.Sprint("theirs at ", w.now), "data", "a")
@@ -29,9 +29,9 @@ func (w *world) vanish(name string) {
 	w.gone[name] = true
 }
 
-// fight lets the rival win at each pass for this long. It returns the times of the loop's
+// contend lets the competing writer win at each pass for this long. It returns the times of the loop's
 // writes to the target, since the beginning.
-func (w *world) fight(t *testing.T, long time.Duration, wins func()) (written []time.Duration) {
+func (w *world) contend(t *testing.T, long time.Duration, wins func()) (written []time.Duration) {
 	t.Helper()
 	begin := w.now
 	for w.now.Sub(begin) < long {
@@ -66,12 +66,12 @@ func TestFight(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := running(t, oneObject, "")
 			w.step = time.Second
-			written := w.fight(t, c.long, func() { c.wins(t, w) })
+			written := w.contend(t, c.long, func() { c.wins(t, w) })
 			pauses := make([]int, 0, len(written))
 			for i := 1; i < len(written); i++ {
 				pauses = append(pauses, int((written[i]-written[i-1])/time.Second))
 			}
-			// The first five repairs are as fast as the rival.
+			// The first five repairs are as fast as the competing writer.
 			want := []int{1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60}
 			check.Equal(t, "pauses in seconds", want[:min(len(pauses), len(want))], pauses)
 			inFive := slices.IndexFunc(written, func(at time.Duration) bool { return at > 5*time.Minute })
@@ -91,7 +91,7 @@ func TestFightUnderManyNames(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
 	names := 0
-	written := w.fight(t, 10*time.Minute, func() {
+	written := w.contend(t, 10*time.Minute, func() {
 		names++
 		w.flip(t, fmt.Sprintf("rival-%d", names))
 	})
@@ -99,8 +99,8 @@ func TestFightUnderManyNames(t *testing.T) {
 	w.checkReason(t, application.ContendedCondition, "CompetingWriter")
 }
 
-// The condition names the rival, the field, and the way out. The loop runs again when a pause
-// ends, and when the fight is forgotten.
+// The condition names the competing writer, the field, and the way out. The loop runs again when a pause
+// ends, and when the contention is forgotten.
 func TestFightIsTold(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.checkCondition(t, application.ContendedCondition, "NoCompetingWriter", "")
@@ -127,27 +127,27 @@ func TestFightIsTold(t *testing.T) {
 	w.checkCondition(t, application.ContendedCondition, "NoCompetingWriter", "")
 
 	w.step = time.Second
-	check.Equal(t, "writes after a peace, as many as at first", 6, len(w.fight(t, 7*time.Second, func() { w.flip(t, "rival") })))
+	check.Equal(t, "writes after a peace, as many as at first", 6, len(w.contend(t, 7*time.Second, func() { w.flip(t, "rival") })))
 }
 
-// While a fight pauses the repairs of an object, the conditions report it.
+// While contention pauses the repairs of an object, the conditions report it.
 func TestContendedConditions(t *testing.T) {
 	w := running(t, oneObject, "")
 	w.step = time.Second
-	w.fight(t, 19*time.Second, func() { w.flip(t, "rival") })
+	w.contend(t, 19*time.Second, func() { w.flip(t, "rival") })
 	w.checkReady(t, application.StateRunning, "Contended", "v1 ConfigMap demo/config: data.a")
 	w.checkCondition(t, application.ReconciledCondition, "Contended", "v1 ConfigMap demo/config: data.a")
 	w.checkCondition(t, application.DriftedCondition, "Contended", "v1 ConfigMap demo/config: data.a")
 	w.checkReason(t, application.StalledCondition, "Progressing")
 }
 
-// A fight over one object does not affect others, nor the changes by another manager: they are
-// repaired at once. Each fight is reported once.
+// Contention over one object does not affect others, nor the changes by another manager: they are
+// repaired at once. Each contention is reported once.
 func TestFightsAreApart(t *testing.T) {
 	w := running(t, twoObjects, "")
 	w.step = time.Second
 	var told []string
-	w.fight(t, 30*time.Second, func() {
+	w.contend(t, 30*time.Second, func() {
 		w.flip(t, "rival")
 		told = append(told, w.reports...)
 	})
@@ -155,7 +155,7 @@ func TestFightsAreApart(t *testing.T) {
 	w.somebody(t, "hpa", "Deployment web", int64(5), "spec", "replicas")
 	w.checkPass(t, "Patch Deployment web replace /spec/replicas")
 
-	w.fight(t, 30*time.Second, func() {
+	w.contend(t, 30*time.Second, func() {
 		w.flip(t, "rival")
 		w.somebody(t, "hpa", "Deployment web", int64(5), "spec", "replicas")
 		told = append(told, w.reports...)
@@ -165,12 +165,12 @@ func TestFightsAreApart(t *testing.T) {
 		"Contended v1 ConfigMap demo/config; left unchanged: " + strings.TrimPrefix(contendedText, "v1 ConfigMap demo/config: "),
 		"Contended apps/v1 Deployment demo/web; left unchanged: spec.replicas is changed again and again by hpa: leave spec.replicas out of the observer schema to allow that",
 	}
-	check.Equal(t, "told of fights", want, told)
+	check.Equal(t, "told of contention", want, told)
 	w.flip(t, "kubectl-edit")
 	w.checkPass(t, "Patch ConfigMap config replace /data/a")
 }
 
-// A repair that the API server refuses is no fight, and costs one request. The events of a
+// A repair that the API server refuses is no contention, and costs one request. The events of a
 // client that keeps changing the object do not set the pace.
 func TestAForbiddenRepairIsNotTriedAtEachEvent(t *testing.T) {
 	w := running(t, oneObject, "")
