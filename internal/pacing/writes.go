@@ -54,7 +54,7 @@ func (w *StatusWrites) IsFirst() bool { return !w.isKnown }
 
 // Delay returns how long a write of this urgency has to wait, 0 if it need not. A non-urgent write
 // waits for its interval, and then for its turn among all Applications.
-func (w *StatusWrites) Delay(urgency Urgency, turns *Turns, now time.Time) time.Duration {
+func (w *StatusWrites) Delay(urgency Urgency, limiter *StatusWriteLimiter, now time.Time) time.Duration {
 	if urgency == Nothing || w.IsFirst() {
 		return 0
 	}
@@ -65,7 +65,7 @@ func (w *StatusWrites) Delay(urgency Urgency, turns *Turns, now time.Time) time.
 		return 0
 	}
 	if w.turn.IsZero() {
-		w.turn = now.Add(turns.Reserve(now))
+		w.turn = now.Add(limiter.Reserve(now))
 	}
 	return max(0, w.turn.Sub(now))
 }
@@ -104,16 +104,16 @@ const (
 	longestTurnWait             = 20 * time.Second
 )
 
-// Turns limits the rate of the non-urgent status writes of all Applications. Such a write costs the
+// StatusWriteLimiter limits the rate of the non-urgent status writes of all Applications. Such a write costs the
 // API server as much as a repair: in a storm or a rollout, they would delay the repairs. The zero
 // value is ready to use.
-type Turns struct {
+type StatusWriteLimiter struct {
 	once    sync.Once
 	limiter *rate.Limiter
 }
 
 // Reserve takes a turn and returns the time until then.
-func (t *Turns) Reserve(now time.Time) time.Duration {
+func (t *StatusWriteLimiter) Reserve(now time.Time) time.Duration {
 	t.once.Do(func() { t.limiter = rate.NewLimiter(pacedPerSecond, pacedAtOnce) })
 	turn := t.limiter.ReserveN(now, 1)
 	wait := turn.DelayFrom(now)

@@ -36,7 +36,7 @@ func TestWhenAStatusIsDue(t *testing.T) {
 		"another state right after the former": {Urgent, Urgent, 0},
 	} {
 		w, at := written(row.last)
-		check.Equal(t, what, row.want, w.Delay(row.next, &Turns{}, at.Add(leastInterval)))
+		check.Equal(t, what, row.want, w.Delay(row.next, &StatusWriteLimiter{}, at.Add(leastInterval)))
 	}
 }
 
@@ -44,7 +44,7 @@ func TestWhenAStatusIsDue(t *testing.T) {
 // or there is nothing to write.
 func TestTurns(t *testing.T) {
 	for _, urgency := range []Urgency{Texts, Records} {
-		var turns Turns
+		var turns StatusWriteLimiter
 		w, at := written(Records)
 		at = at.Add(textInterval)
 		for range pacedAtOnce + 2 {
@@ -67,6 +67,6 @@ func TestFirstWriteNeedNotWait(t *testing.T) {
 	w, at := written(Records)
 	w.RecordFailure()
 	for _, urgency := range []Urgency{Texts, Records, Urgent} {
-		check.Equal(t, fmt.Sprintf("urgency %d", urgency), 0, w.Delay(urgency, &Turns{}, at))
+		check.Equal(t, fmt.Sprintf("urgency %d", urgency), 0, w.Delay(urgency, &StatusWriteLimiter{}, at))
 	}
 }

@@ -23,7 +23,7 @@ const (
 	Recreated       Action = "Recreated"
 	Detected        Action = "DriftDetected"
 	RepairFailed    Action = "RepairFailed"
-	ContentionBegan     Action = "Contended"
+	ContentionBegan Action = "Contended"
 	Conflicted      Action = "Conflict"
 	Adopted         Action = "Adopted"
 	Orphaned        Action = "Orphaned"

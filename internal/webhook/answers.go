@@ -85,8 +85,8 @@ const (
 	maxWarning  = 250
 )
 
-// told returns the warnings within these limits.
-func told(warnings []string) []string {
+// truncate returns the warnings within these limits.
+func truncate(warnings []string) []string {
 	var texts []string
 	for i, warning := range warnings {
 		if i == maxWarnings {

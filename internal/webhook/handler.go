@@ -35,7 +35,7 @@ type handler struct {
 	urlSources bool
 	kinds      *discovery.Guesser
 	authority  *authority
-	trial      *trial // nil: it is turned off
+	dryRunner  *dryRunner // nil: it is turned off
 	signing    *signing
 	// computing bounds the requests that are computed at once: a text of 256 KiB can take 60 MiB,
 	// and more requests than processors gain nothing.
@@ -94,7 +94,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 	case err != nil:
 		return unanswerable(err)
 	case len(denied) > 0:
-		return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(told(unknown)...)
+		return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(truncate(unknown)...)
 	}
 	prepared, err := h.prepare(ctx, request, after, stored, admitted)
 	if err != nil {
@@ -109,24 +109,24 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 	case err != nil:
 		return unanswerable(err)
 	case len(prepared.Refusals)+len(refusals) > 0:
-		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(told(prepared.Warnings)...)
+		return invalid(request.Name, slices.Concat(prepared.Refusals, refusals)).WithWarnings(truncate(prepared.Warnings)...)
 	}
 	if prepared.Checked {
 		needs := h.accounts.Needs(after, stored, objects.wanted, mutate.Left(objects.wanted, objects.former))
 		started := h.now()
-		outlook := make(chan outlook, 1) // at the same time: both wait for the API server
-		go func() { outlook <- h.lookAhead(ctx, after, writerOf(request.Namespace, account), objects) }()
+		access := make(chan writerAccess, 1) // at the same time: both wait for the API server
+		go func() { access <- h.checkWriterAccess(ctx, after, writerOf(request.Namespace, account), objects) }()
 		denied, err := h.authority.denied(ctx, request.UserInfo, needs)
-		ahead := <-outlook
+		ahead := <-access
 		durations.WithLabelValues("review").Observe(h.now().Sub(started).Seconds())
 		switch {
 		case err != nil:
 			return unanswerable(err)
 		case len(denied) > 0:
-			return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(told(prepared.Warnings)...)
+			return forbidden(request.Name, request.UserInfo.Username, denied).WithWarnings(truncate(prepared.Warnings)...)
 		}
 		// The user may act as the writer, and so may learn what it may do, and what it is refused.
-		prepared.Warnings = append(prepared.Warnings, h.foretell(ctx, ahead, objects, &prepared)...)
+		prepared.Warnings = append(prepared.Warnings, h.creationWarnings(ctx, ahead, objects, &prepared)...)
 	}
 	if prepared.Signable && !ptr.Deref(request.DryRun, false) { // nothing is stored that would need a signature
 		if err := h.signing.sign(after); err != nil {
@@ -134,7 +134,7 @@ func (h *handler) answerUser(ctx context.Context, request admission.Request, cm,
 		}
 	}
 	after.Namespace = cm.Namespace
-	return difference(cm, after).WithWarnings(told(prepared.Warnings)...)
+	return difference(cm, after).WithWarnings(truncate(prepared.Warnings)...)
 }
 
 // computingAtOnce is the number of processors that the Pod is limited to.
@@ -244,21 +244,21 @@ func (h *handler) answerAgent(request admission.Request, cm, stored *corev1.Conf
 	return admission.Allowed("")
 }
 
-// lookAhead finds out which kinds of objects the writer may not create. On another cluster the
+// checkWriterAccess finds out which kinds of objects the writer may not create. On another cluster the
 // rights are unknown here, and in other modes than enforce nothing is created.
-func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer, p placed) outlook {
+func (h *handler) checkWriterAccess(ctx context.Context, cm *corev1.ConfigMap, by writer, p placed) writerAccess {
 	mode := application.Mode(cm.Annotations[application.ModeAnnotation])
 	if application.ClusterOf(cm) != application.LocalCluster || mode == application.Observe || mode == application.Suspend {
-		return outlook{}
+		return writerAccess{}
 	}
-	ahead := outlook{writer: by, adopts: cm.Annotations[application.AdoptAnnotation] == "true", known: true}
+	ahead := writerAccess{writer: by, adopts: cm.Annotations[application.AdoptAnnotation] == "true", known: true}
 	var err error
 	if ahead.denied, err = h.authority.denied(ctx, by.user(), p.needs("create")); err == nil && !by.isAgent() {
 		ahead.agentDenied, err = h.authority.denied(ctx, writerOf("", "").user(), p.agentNeeds())
 	}
 	if err != nil {
 		h.logger.V(1).Info("the rights of the writer are unknown", "error", err.Error())
-		return outlook{}
+		return writerAccess{}
 	}
 	return ahead
 }
@@ -267,10 +267,10 @@ func (h *handler) lookAhead(ctx context.Context, cm *corev1.ConfigMap, by writer
 // patch and to delete as well.
 const actAsToCreate = application.ActingAs + "create"
 
-// foretell returns warnings about kinds that the writer may not create, and about mistakes that the
+// creationWarnings returns warnings about kinds that the writer may not create, and about mistakes that the
 // API server finds in new objects. The Application is admitted. The right may be granted later, and
 // another API server may accept the object.
-func (h *handler) foretell(ctx context.Context, ahead outlook, p placed, prepared *mutate.Prepared) []string {
+func (h *handler) creationWarnings(ctx context.Context, ahead writerAccess, p placed, prepared *mutate.Prepared) []string {
 	if !ahead.known {
 		return nil
 	}
@@ -284,11 +284,11 @@ func (h *handler) foretell(ctx context.Context, ahead outlook, p placed, prepare
 		warnings = append(warnings, fmt.Sprintf("%s: the agent may not %s: have an administrator grant it, by a ClusterRole with the label %s=true",
 			need.Path, need.Access, application.AggregateLabel))
 	}
-	if h.trial != nil && !ahead.adopts {
+	if h.dryRunner != nil && !ahead.adopts {
 		if fresh := p.candidates(prepared.Resources, lacking); len(fresh) > 0 {
 			limit.GiveBack(ctx)
 			started := h.now()
-			warnings = append(warnings, h.trial.warnings(ctx, fresh)...)
+			warnings = append(warnings, h.dryRunner.warnings(ctx, fresh)...)
 			durations.WithLabelValues("dry-run").Observe(h.now().Sub(started).Seconds())
 		}
 	}

@@ -109,7 +109,7 @@ func newHandler(mgr manager.Manager, options Options, keys *signing) (*handler, 
 	if err != nil {
 		return nil, err
 	}
-	trial, err := newTrial(mgr.GetConfig(), options.DryRunTimeout)
+	dryRunner, err := newDryRunner(mgr.GetConfig(), options.DryRunTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func newHandler(mgr manager.Manager, options Options, keys *signing) (*handler, 
 		urlSources: options.URLSources,
 		kinds:      discovery.NewGuesser(mgr.GetRESTMapper(), clock.RealClock{}),
 		authority:  newAuthority(reviews.SubjectAccessReviews(), clock.RealClock{}),
-		trial:      trial,
+		dryRunner:  dryRunner,
 		signing:    keys,
 		computing:  semaphore.NewWeighted(computingAtOnce),
 		now:        time.Now,

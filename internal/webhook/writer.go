@@ -39,8 +39,8 @@ func (w writer) user() authenticationv1.UserInfo {
 	}
 }
 
-// outlook is what is known about the creation of the objects before it.
-type outlook struct {
+// writerAccess is what is known about the creation of the objects before it.
+type writerAccess struct {
 	writer writer
 	// denied are the rights to create that the writer does not have, and agentDenied those that the agent does not have
 	// for another writer: to read the objects, and to act as that account.

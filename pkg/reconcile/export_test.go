@@ -5,4 +5,4 @@ import (
 )
 
 // OtherHistory reserves the turn for another Application's write.
-func (r *Reconciler) OtherHistory(now time.Time) { r.turns.Reserve(now) }
+func (r *Reconciler) OtherHistory(now time.Time) { r.statusLimiter.Reserve(now) }

@@ -26,7 +26,7 @@ const (
 // therefore written as a service account, or not at all. While the fetch fails, the objects of the
 // former spec stay unchanged.
 type fetchPhase struct {
-	sources    Sources
+	sources      Sources
 	statusWriter statusWriter
 }
 

@@ -52,7 +52,7 @@ type memory struct {
 // objectMemory is the loop's knowledge of one object.
 type objectMemory struct {
 	// proved is the UID of the object that proved to be ours.
-	proved types.UID
+	proved      types.UID
 	contentions pacing.Contentions
 	// isContended reports that an outcome has reported the present contention.
 	isContended bool

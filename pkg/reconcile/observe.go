@@ -14,7 +14,7 @@ import (
 // object has a problem. If no object can be watched, the target does not answer: that reports
 // nothing about the Application.
 type observePhase struct {
-	observers  Observers
+	observers    Observers
 	statusWriter statusWriter
 }
 

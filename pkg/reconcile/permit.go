@@ -10,7 +10,7 @@ import (
 // permitPhase finds the objects that the account of the Application may not get. The agent reads as
 // itself, and the status shows values. Such an object is neither observed nor written.
 type permitPhase struct {
-	clusters   Clusters
+	clusters     Clusters
 	statusWriter statusWriter
 }
 

@@ -24,7 +24,7 @@ func (r *Reconciler) phases() []phase {
 		comparePhase{r.Observers, r.placement()},
 		inventoryPhase{r.hub()},
 		actPhase{r.hub(), r.Kinds, r.Secrets, r.Report, r.Slots},
-		recordPhase{r.statusWriter(), &r.turns, r.Report},
+		recordPhase{r.statusWriter(), &r.statusLimiter, r.Report},
 	}
 }
 

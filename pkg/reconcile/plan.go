@@ -21,7 +21,7 @@ import (
 type planPhase struct {
 	kinds        Kinds
 	secrets      Secrets
-	statusWriter   statusWriter
+	statusWriter statusWriter
 	maxHold      time.Duration
 	fieldManager string
 }

@@ -60,9 +60,9 @@ type Reconciler struct {
 	Failing func(*application.Application, metav1.Condition)
 	Now     func() time.Time
 
-	memories memories
-	outage   pacing.Outage // of the hub
-	turns    pacing.Turns
+	memories      memories
+	outage        pacing.Outage // of the hub
+	statusLimiter pacing.StatusWriteLimiter
 }
 
 // read returns the stored Application, or nil if this reconciler must not act on it. It forgets a

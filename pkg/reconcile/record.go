@@ -21,8 +21,8 @@ import (
 // nothing if they are already stored.
 type recordPhase struct {
 	statusWriter statusWriter
-	turns      *pacing.Turns
-	report     func(*application.Application, status.Outcome)
+	limiter      *pacing.StatusWriteLimiter
+	report       func(*application.Application, status.Outcome)
 }
 
 func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
@@ -36,7 +36,7 @@ func (r recordPhase) run(ctx context.Context, p *pass) (progress, error) {
 	if !known.writes.IsFirst() {
 		urgency = status.UrgencyOf(p.published, app)
 	}
-	due := known.writes.Delay(urgency, r.turns, now)
+	due := known.writes.Delay(urgency, r.limiter, now)
 	switch rest := r.statusWriter.hub.outage.Reserve(now); {
 	case rest > 0: // otherwise all Applications would wait for the hub
 		known.pending.Store(app)

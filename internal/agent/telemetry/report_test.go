@@ -51,18 +51,18 @@ func report(outcome status.Outcome) []told {
 func TestReport(t *testing.T) {
 	object := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
 	for action, want := range map[status.Action]string{
-		status.Created:     "Normal Created",
-		status.Configured:  "Normal Configured",
-		status.Deleted:     "Normal Deleted",
-		status.Adopted:     "Normal Adopted",
-		status.Orphaned:    "Normal Orphaned",
-		"HoldStarted":      "Normal HoldStarted",
-		"HoldEnded":        "Normal HoldEnded",
-		status.Recreated:   "Warning Recreated",
-		status.Reverted:    "Warning DriftReverted",
-		status.Detected:    "Warning DriftDetected",
+		status.Created:         "Normal Created",
+		status.Configured:      "Normal Configured",
+		status.Deleted:         "Normal Deleted",
+		status.Adopted:         "Normal Adopted",
+		status.Orphaned:        "Normal Orphaned",
+		"HoldStarted":          "Normal HoldStarted",
+		"HoldEnded":            "Normal HoldEnded",
+		status.Recreated:       "Warning Recreated",
+		status.Reverted:        "Warning DriftReverted",
+		status.Detected:        "Warning DriftDetected",
 		status.ContentionBegan: "Warning Contended",
-		status.Conflicted:  "Warning Conflict",
+		status.Conflicted:      "Warning Conflict",
 	} {
 		outcome := status.Outcome{Action: action, Object: object}
 		for _, event := range report(outcome) {

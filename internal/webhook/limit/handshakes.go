@@ -15,10 +15,10 @@ const (
 )
 
 // Handshakes has senders that connect take turns, like those that send reviews.
-type Handshakes struct{ working *turns }
+type Handshakes struct{ working *fairQueue }
 
 // NewHandshakes returns the turns of one server.
-func NewHandshakes() Handshakes { return Handshakes{newTurns(handshakesAtOnce)} }
+func NewHandshakes() Handshakes { return Handshakes{newFairQueue(handshakesAtOnce)} }
 
 // Serve returns how a server of reviews sets up TLS with these turns.
 func (h Handshakes) Serve(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {

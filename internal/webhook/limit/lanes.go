@@ -35,9 +35,9 @@ type lanes struct {
 
 // lane is for reviews of one size. A slow sender occupies a place among those that are
 // held, and not among those that are answered.
-type lane struct{ held, working *turns }
+type lane struct{ held, working *fairQueue }
 
-func newLane(held, atOnce int) lane { return lane{newTurns(held), newTurns(atOnce)} }
+func newLane(held, atOnce int) lane { return lane{newFairQueue(held), newFairQueue(atOnce)} }
 
 // NewLanes returns a handler that passes reviews to the next handler in their turn, with what is left
 // of [AnswerTime]. It refuses reviews that are too large, have no length, or wait too long.

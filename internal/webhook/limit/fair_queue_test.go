@@ -14,7 +14,7 @@ import (
 // A client with many requests does not delay one with a single request.
 func TestTurnsOfSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := newTurns(1)
+		places := newFairQueue(1)
 		check.Must(t, places.take(t.Context(), "somebody"))
 		var served []string
 		var all sync.WaitGroup
@@ -48,7 +48,7 @@ func TestTurnsOfSenders(t *testing.T) {
 func TestTurnsOfThoseWhoGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 3
-		places := newTurns(many)
+		places := newFairQueue(many)
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var served, late, working int

@@ -39,8 +39,8 @@ const (
 	maxOwnRights = 1024
 )
 
-// trial finds out by dry runs what the API server refuses to create.
-type trial struct {
+// dryRunner finds out by dry runs what the API server refuses to create.
+type dryRunner struct {
 	client dynamic.Interface
 	// reviews are about the webhook itself, which may try some kinds only. rights has the answers
 	// by GroupResource.
@@ -53,7 +53,7 @@ type trial struct {
 }
 
 // newTrial returns nil, which tries nothing, if the timeout is 0.
-func newTrial(config *rest.Config, timeout time.Duration) (*trial, error) {
+func newDryRunner(config *rest.Config, timeout time.Duration) (*dryRunner, error) {
 	if timeout == 0 {
 		return nil, nil //nolint:nilnil // it is turned off
 	}
@@ -67,11 +67,11 @@ func newTrial(config *rest.Config, timeout time.Duration) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trialWith(client, reviews.SelfSubjectAccessReviews(), timeout), nil
+	return newDryRunnerWith(client, reviews.SelfSubjectAccessReviews(), timeout), nil
 }
 
-func trialWith(client dynamic.Interface, reviews authorizationclient.SelfSubjectAccessReviewInterface, timeout time.Duration) *trial {
-	return &trial{
+func newDryRunnerWith(client dynamic.Interface, reviews authorizationclient.SelfSubjectAccessReviewInterface, timeout time.Duration) *dryRunner {
+	return &dryRunner{
 		client: client, reviews: reviews, rights: cache.NewLRUExpireCache(maxOwnRights),
 		atOnce: semaphore.NewWeighted(trialsAtOnce), budget: rate.NewLimiter(dryRunsPerSecond, dryRunsInBurst),
 		timeout: timeout,
@@ -88,7 +88,7 @@ type candidate struct {
 
 // warnings returns the mistakes that the API server finds in objects, in their order. The last
 // warning counts the objects that were not tried.
-func (t *trial) warnings(ctx context.Context, candidates []candidate) []string {
+func (t *dryRunner) warnings(ctx context.Context, candidates []candidate) []string {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	mistakes, tried := make([][]string, len(candidates)), make([]bool, len(candidates))
@@ -113,7 +113,7 @@ func (t *trial) warnings(ctx context.Context, candidates []candidate) []string {
 }
 
 // try returns the mistakes that the API server finds in an object. tried is false if they are unknown.
-func (t *trial) try(ctx context.Context, c candidate) (mistakes []string, tried bool) {
+func (t *dryRunner) try(ctx context.Context, c candidate) (mistakes []string, tried bool) {
 	may, err := t.may(ctx, c.Resource.GroupResource())
 	if err != nil || may && !t.budget.Allow() {
 		return nil, false
@@ -129,7 +129,7 @@ func (t *trial) try(ctx context.Context, c candidate) (mistakes []string, tried 
 }
 
 // may reports whether the webhook may try objects of a resource, in all namespaces.
-func (t *trial) may(ctx context.Context, resource schema.GroupResource) (bool, error) {
+func (t *dryRunner) may(ctx context.Context, resource schema.GroupResource) (bool, error) {
 	if allowed, known := t.rights.Get(resource); known {
 		return allowed == true, nil
 	}

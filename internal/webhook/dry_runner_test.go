@@ -27,8 +27,8 @@ import (
 	"github.com/krake-observer/krake-observer/test/check"
 )
 
-// newTestTrial tries on an API server that answers as accept does, and returns what was tried.
-func newTestTrial(t *testing.T, timeout time.Duration, accept func(*unstructured.Unstructured) error) (*trial, *[]string) {
+// newTestDryRunner tries on an API server that answers as accept does, and returns what was tried.
+func newTestDryRunner(t *testing.T, timeout time.Duration, accept func(*unstructured.Unstructured) error) (*dryRunner, *[]string) {
 	t.Helper()
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	var tried []string
@@ -47,7 +47,7 @@ func newTestTrial(t *testing.T, timeout time.Duration, accept func(*unstructured
 		review.Status.Allowed = review.Spec.ResourceAttributes.Resource != "operas"
 		return true, review, nil
 	})
-	return trialWith(client, reviewer.SelfSubjectAccessReviews(), timeout), &tried
+	return newDryRunnerWith(client, reviewer.SelfSubjectAccessReviews(), timeout), &tried
 }
 
 func TestMistakesIn(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTrialInTime(t *testing.T) {
 		c.Resource, c.Namespace = schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "demo"
 		all = append(all, c)
 	}
-	tr, tried := newTestTrial(t, time.Minute, func(object *unstructured.Unstructured) error {
+	tr, tried := newTestDryRunner(t, time.Minute, func(object *unstructured.Unstructured) error {
 		if object.GetName() == "pod-1" {
 			return context.DeadlineExceeded
 		}
@@ -124,7 +124,7 @@ func refusalOf(text string) error {
 func TestTrialOfOtherKinds(t *testing.T) {
 	var opera candidate
 	opera.object, opera.Resource = map[string]any{}, schema.GroupVersionResource{Group: "music.example.com", Version: "v1", Resource: "operas"}
-	tr, tried := newTestTrial(t, time.Minute, func(*unstructured.Unstructured) error { return errors.New("boom") })
+	tr, tried := newTestDryRunner(t, time.Minute, func(*unstructured.Unstructured) error { return errors.New("boom") })
 	for range 2 {
 		check.Empty(t, "warnings", tr.warnings(t.Context(), []candidate{opera}))
 	}
@@ -133,7 +133,7 @@ func TestTrialOfOtherKinds(t *testing.T) {
 }
 
 func TestNoTrial(t *testing.T) {
-	tr, err := newTrial(&rest.Config{}, 0)
+	tr, err := newDryRunner(&rest.Config{}, 0)
 	if tr != nil || err != nil {
 		t.Errorf("%v, %v", tr, err)
 	}
@@ -165,7 +165,7 @@ func TestWhatIsTried(t *testing.T) {
 				return !c.user, nil
 			})
 			var tried *[]string
-			h.trial, tried = newTestTrial(t, time.Minute, func(*unstructured.Unstructured) error { return refusalOf("no") })
+			h.dryRunner, tried = newTestDryRunner(t, time.Minute, func(*unstructured.Unstructured) error { return refusalOf("no") })
 			request := requestOf(t, anna, strings.Replace(twoKinds, "annotations: {", "annotations: {"+c.annotation, 1))
 			if c.held {
 				request.Operation = admissionv1.Update

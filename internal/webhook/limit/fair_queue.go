@@ -13,9 +13,9 @@ import (
 // leaves time to answer before the API server gives up.
 const AnswerTime = 9 * time.Second
 
-// turns hands out a number of places. The requests of one sender are served in their order,
+// fairQueue hands out a number of places. The requests of one sender are served in their order,
 // and the senders take turns: one with a thousand requests delays another by one place.
-type turns struct {
+type fairQueue struct {
 	mu   sync.Mutex
 	free int // 0 while a request waits
 	// waiting are the requests that wait, by sender; next are the senders, in their order.
@@ -23,13 +23,13 @@ type turns struct {
 	next    []string
 }
 
-func newTurns(places int) *turns {
-	return &turns{free: places, waiting: map[string][]chan struct{}{}}
+func newFairQueue(places int) *fairQueue {
+	return &fairQueue{free: places, waiting: map[string][]chan struct{}{}}
 }
 
 // take waits for a place, which the caller gives back. If the context ends first, it
 // returns the context's error.
-func (t *turns) take(ctx context.Context, sender string) error {
+func (t *fairQueue) take(ctx context.Context, sender string) error {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
@@ -54,7 +54,7 @@ func (t *turns) take(ctx context.Context, sender string) error {
 }
 
 // leave removes a request from those that wait, and reports whether it was among them.
-func (t *turns) leave(sender string, turn chan struct{}) bool {
+func (t *fairQueue) leave(sender string, turn chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := slices.Index(t.waiting[sender], turn)
@@ -70,7 +70,7 @@ func (t *turns) leave(sender string, turn chan struct{}) bool {
 }
 
 // give takes a place back, or hands it to the next sender.
-func (t *turns) give() {
+func (t *fairQueue) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.next) == 0 {
