@@ -1,8 +1,8 @@
-// Package pki makes, checks and renews certificates. Its users are the webhooks and the
-// hooks of Pods. [Pair] has what both share, and [Store] is the Secret with it.
+// Package pki makes, checks and renews certificates: a [Pair] in a Secret, for webhooks and
+// for the hooks of Pods.
 //
-// A [Keeper] maintains the certificates of a webhook's server: a pair, and
-// the CA that signs it. It renews both without a failed request.
+// A [Keeper] maintains the certificates of a webhook's server: a pair, and the CA that signs
+// it. It renews both without a failed request.
 //
 // The Secret has both. The webhook's configuration has the CAs that the API servers
 // trust. A CA is trusted before it is used, and for as long as a certificate that it
@@ -218,10 +218,10 @@ func (k *Keeper) serve(pair *Pair) {
 		return
 	}
 	k.expiry.WithLabelValues("server").Set(float64(pair.Leaf.NotAfter.Unix()))
-	k.expiry.WithLabelValues("ca").Set(float64(pair.Authority.NotAfter.Unix()))
+	k.expiry.WithLabelValues("ca").Set(float64(pair.authority.NotAfter.Unix()))
 	former := k.serving.Swap(pair)
 	if former == nil || !former.Leaf.Equal(pair.Leaf) {
-		k.logger.Info("serving certificate loaded", "expires", pair.Leaf.NotAfter, "caExpires", pair.Authority.NotAfter)
+		k.logger.Info("serving certificate loaded", "expires", pair.Leaf.NotAfter, "caExpires", pair.authority.NotAfter)
 	}
 }
 
@@ -248,7 +248,7 @@ func (k *Keeper) Ready(*http.Request) error {
 	if now.Before(pair.Leaf.NotBefore) || !now.Before(pair.Leaf.NotAfter) {
 		return fmt.Errorf("the serving certificate is valid from %s to %s", pair.Leaf.NotBefore, pair.Leaf.NotAfter)
 	}
-	if _, ok := k.published.Load().seen[string(pair.Authority.Raw)]; !ok {
+	if _, ok := k.published.Load().seen[string(pair.authority.Raw)]; !ok {
 		return errors.New("the configuration does not trust the CA of the serving certificate")
 	}
 	return nil

@@ -1,7 +1,6 @@
 package pki
 
 import (
-	"fmt"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -38,7 +37,7 @@ func Defaults() Options {
 }
 
 // dnsName is the name by which the API server calls the webhook.
-func (o Options) dnsName() string { return fmt.Sprintf("%s.%s.svc", o.Service, o.Namespace) }
+func (o Options) dnsName() string { return o.Service + "." + o.Namespace + ".svc" }
 
 // authorityName is the name of the CAs.
 func (o Options) authorityName() string { return o.Name + "-ca" }

@@ -29,8 +29,8 @@ type Pair struct {
 	tls.Certificate
 
 	CertPEM, KeyPEM []byte
-	// Authority is the CA that has signed it, if that is known.
-	Authority *x509.Certificate
+	// authority is the CA that has signed it, of a serving certificate.
+	authority *x509.Certificate
 }
 
 // NewCA makes a CA.
@@ -66,11 +66,7 @@ func (p *Pair) Issue(template *x509.Certificate, now time.Time, validity time.Du
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
-	issued, err := ParsePair(Encode(&x509.Certificate{Raw: der}), pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: encoded}))
-	if err == nil {
-		issued.Authority = parent
-	}
-	return issued, err
+	return ParsePair(Encode(&x509.Certificate{Raw: der}), pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: encoded}))
 }
 
 // ParsePair parses one certificate and its key, and accepts nothing else. Its errors repeat

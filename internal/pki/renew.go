@@ -42,6 +42,7 @@ func (o Options) renew(c secretContents, published trust, now time.Time) (_ secr
 		if err != nil {
 			return c, nil, fmt.Errorf("make a serving certificate: %w", err)
 		}
+		c.serving.authority = c.current.Leaf
 		done = append(done, signed)
 	}
 	return c, done, nil
@@ -68,7 +69,7 @@ func (o Options) servingIsDue(c secretContents, now time.Time) bool {
 	if c.current == nil || c.current.PrivateKey == nil {
 		return false
 	}
-	return c.serving == nil || !c.serving.Authority.Equal(c.current.Leaf) || c.serving.IsDue(c.current.Leaf, o.Validity/3, now)
+	return c.serving == nil || !c.serving.authority.Equal(c.current.Leaf) || c.serving.IsDue(c.current.Leaf, o.Validity/3, now)
 }
 
 // due returns the time until something is due, if nothing changes before. That is an hour at most, because

@@ -77,6 +77,7 @@ func (f *fixtures) issue(by string, at time.Time, dnsName string) *Pair {
 		Subject: pkix.Name{CommonName: dnsName}, DNSNames: []string{dnsName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, at, 90*day)
 	kit.Must(f.t, err)
+	pair.authority = f.named[by].Leaf
 	return pair
 }
 
@@ -117,7 +118,7 @@ func (f *fixtures) describe(c secretContents, formerPair []byte) string {
 		if string(c.serving.CertPEM) == string(formerPair) {
 			text = "pair by "
 		}
-		words = append(words, text+f.name(c.serving.Authority))
+		words = append(words, text+f.name(c.serving.authority))
 	}
 	return strings.Join(words, ", ")
 }

@@ -76,7 +76,7 @@ func readSecret(data map[string][]byte, published trust, options Options, now ti
 	if pair, err := ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err == nil { // or it is made anew
 		for _, ca := range c.authorities() {
 			if pair.IsValid(ca, x509.ExtKeyUsageServerAuth, options.dnsName(), now) {
-				pair.Authority, c.serving = ca, pair
+				pair.authority, c.serving = ca, pair
 			}
 		}
 	}
