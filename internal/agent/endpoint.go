@@ -41,7 +41,7 @@ func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) e
 	if registry == nil {
 		registry = prometheus.NewRegistry() // it is not served
 	}
-	issuer := hooks.NewIssuer(hooks.NewSecretKeeper(secrets, a.options.Namespace), endpoint, time.Now, logger)
+	issuer := hooks.NewIssuer(secrets, a.options.Namespace, endpoint, time.Now, logger)
 	server, err := hooks.NewServer(hooks.ServerOptions{
 		Address: options.Address, Issuer: issuer, Applications: whileActing{store, a.tenure}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
 		Logger: logger, Registerer: registry, Now: time.Now,

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
@@ -47,12 +48,12 @@ func (i *Issuer) Data(app types.NamespacedName, uid types.UID, hook application.
 	if err != nil {
 		return nil, fmt.Errorf("the hook %s of %s: %w", hook, app, err)
 	}
-	certificate, key, err := present.client(identityOf(app, uid, hook), former, i.now())
+	certificate, key, err := clientPair(present, identityOf(app, uid, hook), former, i.now())
 	if err != nil {
 		return nil, fmt.Errorf("the hook %s of %s: %w", hook, app, err)
 	}
 	return map[string][]byte{
-		application.CABundleKey:    bytes.Clone(present.bundle),
+		application.CABundleKey:    pki.Encode(present.Leaf),
 		application.CertificateKey: certificate,
 		application.PrivateKeyKey:  key,
 	}, nil
@@ -86,16 +87,18 @@ func (id identity) has(certificate *x509.Certificate) bool {
 		len(certificate.DNSNames)+len(certificate.IPAddresses)+len(certificate.EmailAddresses) == 0
 }
 
-// client returns the former pair if it can stay, or a new one.
-func (a *authority) client(id identity, former map[string][]byte, now time.Time) (certificate, key []byte, err error) {
-	if certificate, key = former[application.CertificateKey], former[application.PrivateKeyKey]; a.holds(id, certificate, key, now) {
+// clientPair returns the former pair if the CA has issued it to this identity and it is not due,
+// or a new one.
+func clientPair(ca *pki.Pair, id identity, former map[string][]byte, now time.Time) (certificate, key []byte, err error) {
+	certificate, key = former[application.CertificateKey], former[application.PrivateKeyKey]
+	if pair, err := pki.ParsePair(certificate, key); err == nil && id.has(pair.Leaf) && canStay(pair, ca, x509.ExtKeyUsageClientAuth, now) {
 		return bytes.Clone(certificate), bytes.Clone(key), nil
 	}
 	uri, err := url.Parse(id.uri)
 	if err != nil {
 		return nil, nil, errors.New("its name cannot be part of a URI")
 	}
-	certificate, key, err = a.sign(&x509.Certificate{
+	made, err := ca.Issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: id.user},
 		URIs:        []*url.URL{uri},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -103,11 +106,5 @@ func (a *authority) client(id identity, former map[string][]byte, now time.Time)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a client certificate: %w", err)
 	}
-	return certificate, key, nil
-}
-
-// holds reports whether a pair is signed by this CA, has this identity, and is not due.
-func (a *authority) holds(id identity, certificate, key []byte, now time.Time) bool {
-	pair, err := parsePair(certificate, key)
-	return err == nil && id.has(pair.Leaf) && a.keeps(pair.Leaf, x509.ExtKeyUsageClientAuth, now)
+	return made.CertPEM, made.KeyPEM, nil
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,12 +22,12 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/pkg/application"
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
-
-const day = 24 * time.Hour
 
 var web = types.NamespacedName{Namespace: "demo", Name: "web"}
 
@@ -100,7 +101,7 @@ func TestCertificates(t *testing.T) {
 		if kept := bytes.Equal(got["cert.pem"], test.former["cert.pem"]) && bytes.Equal(got["key.pem"], test.former["key.pem"]); kept != test.kept {
 			t.Errorf("%s: kept is %v", test.why, kept)
 		}
-		if !bytes.Equal(got["ca-bundle.pem"], present.bundle) || len(got) != 3 {
+		if !bytes.Equal(got["ca-bundle.pem"], pki.Encode(present.Leaf)) || len(got) != 3 {
 			t.Errorf("%s: the bundle is not the CA, or there is more: %d keys", test.why, len(got))
 		}
 	}
@@ -112,7 +113,7 @@ func TestUsesOfCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address}) // something is logged and counted
 	made := w.data(web, "u1", application.Complete, true, nil)
-	pair, err := parsePair(made["cert.pem"], made["key.pem"])
+	pair, err := pki.ParsePair(made["cert.pem"], made["key.pem"])
 	kit.Must(t, err)
 	leaf := pair.Leaf
 	if leaf.Subject.String() != "CN=system:complete-hook" || leaf.URIs[0].String() != "krake://demo/web/u1" || leaf.IsCA ||
@@ -143,7 +144,7 @@ func TestDataOfNobody(t *testing.T) {
 		"no UID":       func() (map[string][]byte, error) { return w.issuer.Data(web, "", application.Complete, true, nil) },
 		"no such hook": func() (map[string][]byte, error) { return w.issuer.Data(web, "u", "retry", false, nil) },
 		"no CA yet": func() (map[string][]byte, error) {
-			return NewIssuer(w.keeper, w.issuer.endpoint, w.clock.Now, logr.Discard()).Data(web, "u", application.Complete, true, nil)
+			return NewIssuer(w.secret, "", w.issuer.endpoint, w.clock.Now, logr.Discard()).Data(web, "u", application.Complete, true, nil)
 		},
 	} {
 		if got, err := data(); err == nil || got != nil {
@@ -158,7 +159,7 @@ func TestRenewal(t *testing.T) {
 	w := newWorld(t)
 	app, pods := w.run("web")
 	pod, first := pods[application.Complete], pods[application.Complete]
-	made, authorities, replaced := 0, 1, w.keeper.stored
+	made, authorities, replaced := 0, 1, w.secret.stored
 	for passed := time.Duration(0); passed < 12*year; passed += 10 * day {
 		w.clock.Step(10 * day)
 		kit.Must(t, w.issuer.Look(t.Context()))
@@ -170,7 +171,7 @@ func TestRenewal(t *testing.T) {
 		pod = renewed
 		check.Equal(t, "code after "+passed.String(), http.StatusOK, w.code(pod.request()))
 	}
-	authorities += w.keeper.stored - replaced
+	authorities += w.secret.stored - replaced
 	if made < 16 || made > 22 || authorities != 2 {
 		t.Errorf("%d certificates and %d CAs were made", made, authorities)
 	}
@@ -189,11 +190,11 @@ func TestForeignAuthority(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	kit.Must(t, err)
 	for why, key := range map[string]crypto.Signer{"RSA": rsaKey, "ECDSA": newKey(t)} {
-		subject := pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}}
+		subject := pkix.Name{CommonName: authorityName, Organization: []string{manifest.Domain}}
 		bundle, bundleKey := authorityPEM(t, key, w.clock.Now(), subject, authorityValidity)
-		foreign, err := parseAuthority(bundle, bundleKey, w.clock.Now())
+		foreign, err := pki.ParseCA(bundle, bundleKey, authorityName, w.clock.Now())
 		kit.Must(t, err)
-		certificate, private, err := foreign.client(id, nil, w.clock.Now())
+		certificate, private, err := clientPair(foreign, id, nil, w.clock.Now())
 		kit.Must(t, err)
 		files := map[string][]byte{"ca-bundle.pem": pod.files["ca-bundle.pem"], "cert.pem": certificate, "key.pem": private}
 		if got, err := w.send(request{url: pod.url, body: pod.body(), files: files}); err == nil {
@@ -204,17 +205,17 @@ func TestForeignAuthority(t *testing.T) {
 			t.Errorf("%s: the pair is kept", why)
 		}
 		// No client accepts that CA for the server.
-		if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(pod.files, "ca-bundle.pem", foreign.bundle)}); err == nil {
+		if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(pod.files, "ca-bundle.pem", pki.Encode(foreign.Leaf))}); err == nil {
 			t.Errorf("%s: the server is trusted", why)
 		}
 	}
 	present, err := w.issuer.present()
 	kit.Must(t, err)
-	certificate, private, err := present.sign(&x509.Certificate{
+	served, err := present.Issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "system:complete-hook"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, w.clock.Now(), day)
 	kit.Must(t, err)
-	if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(with(pod.files, "cert.pem", certificate), "key.pem", private)}); err == nil {
+	if _, err := w.send(request{url: pod.url, body: pod.body(), files: with(with(pod.files, "cert.pem", served.CertPEM), "key.pem", served.KeyPEM)}); err == nil {
 		t.Error("a serving certificate is taken for that of a client")
 	}
 	check.Empty(t, "done", w.actions.done())
@@ -224,27 +225,27 @@ func TestForeignAuthority(t *testing.T) {
 func authorityPEM(t *testing.T, key crypto.Signer, now time.Time, subject pkix.Name, validity time.Duration) (certificate, private []byte) {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: subject, NotBefore: now.Add(-backdated), NotAfter: now.Add(validity),
+		Subject: subject, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	kit.Must(t, err)
-	certificate, private, err = encodePair(der, key)
+	private, err = x509.MarshalPKCS8PrivateKey(key)
 	kit.Must(t, err)
-	return certificate, private
+	return pki.Encode(&x509.Certificate{Raw: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
 // A replica that loses the race between Load and Store uses the stored CA.
 func TestConflict(t *testing.T) {
 	now := time.Now()
-	certificate, key, err := newAuthority(now)
+	other, err := keepAuthority(nil, nil, now)
 	kit.Must(t, err)
-	keeper := &memory{}
-	keeper.before = func() { keeper.put(certificate, key) }
-	issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
+	secrets := &memory{}
+	secrets.before = func() { secrets.put(other.CertPEM, other.KeyPEM) }
+	issuer := NewIssuer(secrets, "", Endpoint{}, func() time.Time { return now }, logr.Discard())
 	kit.Must(t, issuer.Look(t.Context()))
-	if keeper.stored != 0 || !bytes.Equal(issuer.authority.bundle, certificate) {
-		t.Errorf("it has a CA of its own, and has stored %d", keeper.stored)
+	if secrets.stored != 0 || !bytes.Equal(issuer.authority.CertPEM, other.CertPEM) {
+		t.Errorf("it has a CA of its own, and has stored %d", secrets.stored)
 	}
 }
 
@@ -252,13 +253,12 @@ func TestConflict(t *testing.T) {
 // CA before continues with it.
 func TestRubbish(t *testing.T) {
 	now := time.Now()
-	certificate, key, err := newAuthority(now)
+	ours, err := keepAuthority(nil, nil, now)
 	kit.Must(t, err)
-	_, other, err := newAuthority(now)
+	other, err := keepAuthority(nil, nil, now)
 	kit.Must(t, err)
-	ours, err := parseAuthority(certificate, key, now)
-	kit.Must(t, err)
-	leaf, leafKey, err := ours.client(identityOf(web, "u", application.Complete), nil, now)
+	certificate, key := ours.CertPEM, ours.KeyPEM
+	leaf, leafKey, err := clientPair(ours, identityOf(web, "u", application.Complete), nil, now)
 	kit.Must(t, err)
 	signer := newKey(t)
 	theirs := pkix.Name{CommonName: "their own"}
@@ -273,21 +273,21 @@ func TestRubbish(t *testing.T) {
 		{"a key that is none", certificate, []byte(marker), "the key is not one block of PEM"},
 		{"no key", certificate, nil, "there is no key"},
 		{"no certificate", nil, key, "there is no certificate"},
-		{"the key of another CA", certificate, other, "do not belong together"},
+		{"the key of another CA", certificate, other.KeyPEM, "do not belong together"},
 		{"two certificates", append(bytes.Clone(certificate), certificate...), key, "one block"},
 		{"no CA", leaf, leafKey, "not that of a CA"},
 		{"one of theirs that has ended", ended, endedKey, "expired on"},
 		{"one that is not valid yet", later, laterKey, "valid from"},
 	} {
-		keeper := &memory{}
-		keeper.put(test.certificate, test.key)
-		issuer := NewIssuer(keeper, Endpoint{}, func() time.Time { return now }, logr.Discard())
+		secrets := &memory{}
+		secrets.put(test.certificate, test.key)
+		issuer := NewIssuer(secrets, "", Endpoint{}, func() time.Time { return now }, logr.Discard())
 		text := fmt.Sprint(issuer.Look(t.Context()))
 		if !strings.Contains(text, test.want) || !strings.Contains(text, "remove tls.crt and tls.key") ||
 			strings.Contains(text, marker) || strings.Contains(text, "PRIVATE") {
 			t.Errorf("%s: %s", test.why, text)
 		}
-		if keeper.stored > 0 || issuer.Ready(nil) == nil {
+		if secrets.stored > 0 || issuer.Ready(nil) == nil {
 			t.Errorf("%s: overwritten, or taken", test.why)
 		}
 		issuer.take(ours)
@@ -310,16 +310,16 @@ func TestTheirAuthority(t *testing.T) {
 	app, pods := w.run("web")
 	signer, err := rsa.GenerateKey(rand.Reader, 2048)
 	kit.Must(t, err)
-	w.keeper.put(authorityPEM(t, signer, w.clock.Now(), pkix.Name{CommonName: "their own"}, 20*day))
+	w.secret.put(authorityPEM(t, signer, w.clock.Now(), pkix.Name{CommonName: "their own"}, 20*day))
 	kit.Must(t, w.issuer.Look(t.Context()))
-	stored := w.keeper.stored
+	stored := w.secret.stored
 	pod := w.pod(app, application.Complete, pods[application.Complete])
 	w.checkCode("the request", pod.request(), http.StatusOK)
 	former := pods[application.Complete]
 	check.Equal(t, "what the former CA has signed is kept", false, bytes.Equal(former.files["cert.pem"], pod.files["cert.pem"]))
 	w.clock.Step(19*day + 23*time.Hour)
-	if err := w.issuer.Look(t.Context()); err != nil || w.keeper.stored != stored {
-		t.Errorf("%d stored: %v", w.keeper.stored, err)
+	if err := w.issuer.Look(t.Context()); err != nil || w.secret.stored != stored {
+		t.Errorf("%d stored: %v", w.secret.stored, err)
 	}
 	if again := w.pod(app, application.Complete, pod); !bytes.Equal(again.files["cert.pem"], pod.files["cert.pem"]) {
 		t.Error("a certificate is made again and again at the end of its CA")
@@ -331,8 +331,8 @@ func TestTheirAuthority(t *testing.T) {
 func TestStart(t *testing.T) {
 	w := newWorld(t)
 	w.code(request{url: "https://" + w.address})
-	keeper := &memory{fails: errors.New("the API server is away")}
-	issuer := NewIssuer(keeper, w.issuer.endpoint, w.clock.Now, w.server.options.Logger)
+	secrets := &memory{fails: errors.New("the API server is away")}
+	issuer := NewIssuer(secrets, "", w.issuer.endpoint, w.clock.Now, w.server.options.Logger)
 	server := *w.server
 	server.options.Issuer, server.options.Address = issuer, "127.0.0.1:0"
 	ctx, stop := context.WithCancel(t.Context())
@@ -341,9 +341,9 @@ func TestStart(t *testing.T) {
 	go func() { ended <- server.Start(ctx) }()
 	kit.EventuallyTrue(t, "it is said", func() bool { return strings.Contains(w.log.String(), "the API server is away") })
 	check.Equal(t, "it is ready without a CA", false, issuer.Ready(nil) == nil)
-	keeper.mu.Lock()
-	keeper.fails = nil
-	keeper.mu.Unlock()
+	secrets.mu.Lock()
+	secrets.fails = nil
+	secrets.mu.Unlock()
 	kit.EventuallyTrue(t, "there is a CA", func() bool { return issuer.Ready(nil) == nil })
 	stop()
 	check.Must(t, errors.Join(<-ended, <-ended))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -275,7 +276,7 @@ func TestUnavailable(t *testing.T) {
 // by then.
 func TestPodThatDoesNotWait(t *testing.T) {
 	w, pod := newWorldWithPod(t)
-	pair, err := parsePair(pod.files["cert.pem"], pod.files["key.pem"])
+	pair, err := pki.ParsePair(pod.files["cert.pem"], pod.files["key.pem"])
 	kit.Must(t, err)
 	ctx, gone := context.WithCancel(t.Context())
 	gone()

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +18,14 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -33,7 +40,7 @@ type world struct {
 	*testing.T
 
 	clock    *clocktesting.FakeClock
-	keeper   *memory
+	secret   *memory
 	issuer   *Issuer
 	server   *Server
 	apps     *applications
@@ -52,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
 	w := &world{
-		T: t, clock: clocktesting.NewFakeClock(time.Now()), keeper: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
+		T: t, clock: clocktesting.NewFakeClock(time.Now()), secret: &memory{}, log: &lines{}, registry: prometheus.NewRegistry(),
 		apps: &applications{known: map[types.NamespacedName]*application.Application{}}, actions: &actions{},
 		address: inner.Addr().String(), secrets: []string{marker, "PRIVATE KEY"},
 	}
@@ -73,12 +80,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newIssuer returns the issuer of another replica, with the same Keeper.
+// newIssuer returns the issuer of another replica, with the same Secret.
 func (w *world) newIssuer() *Issuer {
 	w.Helper()
 	endpoint, err := ParseEndpoint("https://" + w.address)
 	kit.Must(w, err)
-	issuer := NewIssuer(w.keeper, endpoint, w.clock.Now, funcr.New(w.log.add, funcr.Options{Verbosity: 10}))
+	issuer := NewIssuer(w.secret, "", endpoint, w.clock.Now, funcr.New(w.log.add, funcr.Options{Verbosity: 10}))
 	kit.Must(w, issuer.Look(w.Context()))
 	return issuer
 }
@@ -222,7 +229,7 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 	if files == nil {
 		present, err := w.issuer.present()
 		kit.Must(w, err)
-		files = map[string][]byte{application.CABundleKey: present.bundle}
+		files = map[string][]byte{application.CABundleKey: pki.Encode(present.Leaf)}
 	}
 	config.RootCAs.AppendCertsFromPEM(files[application.CABundleKey])
 	if files[application.CertificateKey] != nil {
@@ -238,37 +245,43 @@ func (w *world) client(files map[string][]byte, from string) *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DialContext: dialer.DialContext, DisableKeepAlives: true}}
 }
 
-// memory is a Keeper whose data are lost only with its process.
+// memory has one Secret, which is lost only with its process.
 type memory struct {
+	corev1client.SecretInterface
+
 	mu               sync.Mutex
 	certificate, key []byte
-	version, loaded  int
+	version          int
 	stored           int
 	fails            error
-	before           func() // called between Load and Store
+	before           func() // called before an update
 }
 
-func (m *memory) Load(context.Context) (certificate, key []byte, err error) {
+func (m *memory) Secrets(string) corev1client.SecretInterface { return m }
+
+func (m *memory) Get(context.Context, string, metav1.GetOptions) (*corev1.Secret, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.loaded = m.version
-	return m.certificate, m.key, m.fails
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(m.version)},
+		Data:       map[string][]byte{corev1.TLSCertKey: m.certificate, corev1.TLSPrivateKeyKey: m.key},
+	}, m.fails
 }
 
-func (m *memory) Store(_ context.Context, certificate, key []byte) error {
+func (m *memory) Update(_ context.Context, secret *corev1.Secret, _ metav1.UpdateOptions) (*corev1.Secret, error) {
 	if before := m.before; before != nil {
 		m.before = nil
 		before()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.loaded != m.version {
-		return fmt.Errorf("store: %w", ErrConflict)
+	if secret.ResourceVersion != strconv.Itoa(m.version) {
+		return nil, apierrors.NewConflict(corev1.Resource("secrets"), AuthoritySecret, errors.New("it has changed"))
 	}
-	m.certificate, m.key = certificate, key
+	m.certificate, m.key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	m.version++
 	m.stored++
-	return nil
+	return secret, nil
 }
 
 // put stores a CA as another client.

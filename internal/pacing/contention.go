@@ -105,8 +105,5 @@ func pause(over int) time.Duration {
 
 // doubled returns a pause after it has doubled this often.
 func doubled(first time.Duration, often int, longest time.Duration) time.Duration {
-	if often > 10 { // 2^10 exceeds each of the longest pauses
-		return longest
-	}
-	return min(first<<often, longest)
+	return min(first<<min(often, 10), longest) // 2^10 exceeds each of the longest pauses
 }

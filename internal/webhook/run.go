@@ -20,8 +20,8 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/krake-observer/krake-observer/internal/certificates"
 	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/internal/supported"
 	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
@@ -66,7 +66,7 @@ func Run(ctx context.Context, options Options) error {
 // serve adds the server, which starts when it has a certificate that the API server
 // accepts.
 func serve(mgr manager.Manager, options Options) error {
-	keeper, err := certificates.Add(mgr, mgr.GetConfig(), metrics.Registry, options.Certificates, time.Now)
+	keeper, err := pki.Add(mgr, mgr.GetConfig(), metrics.Registry, options.Certificates, time.Now)
 	if err != nil {
 		return err
 	}

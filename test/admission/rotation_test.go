@@ -20,7 +20,7 @@ import (
 
 const (
 	pairRotations      = 3
-	authorityRotations = 2
+	authorityRotations = 3
 
 	serverName = "krake-webhook.krake-system.svc"
 )

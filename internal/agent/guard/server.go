@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/krake-observer/krake-observer/internal/certificates"
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/internal/webhook/limit"
 )
 
@@ -23,10 +23,10 @@ const path = "/guard"
 // the certificates. namespace has the Service and the Secret of the guard on the target.
 // registry may be nil.
 func New(mgr manager.Manager, target *rest.Config, registry prometheus.Registerer, namespace string, options Options, source Source) (serve manager.RunnableFunc, err error) {
-	kept := certificates.Defaults()
-	kept.Name, kept.Kind, kept.Namespace = options.Name, certificates.Validating, namespace
+	kept := pki.Defaults()
+	kept.Name, kept.IsValidating, kept.Namespace = options.Name, true, namespace
 	kept.Service, kept.Configuration, kept.Secret = options.Name, options.Name, options.secret()
-	keeper, err := certificates.Add(mgr, target, registry, kept, source.Now)
+	keeper, err := pki.Add(mgr, target, registry, kept, source.Now)
 	if err != nil {
 		return nil, err
 	}

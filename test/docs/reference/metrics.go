@@ -19,7 +19,7 @@ func metricsOf(root string) (map[string]metric, error) {
 	for folder, by := range map[string]string{
 		"internal/agent/telemetry": "agent", "internal/hooks": "agent, with `--hooks`",
 		"internal/agent/guard": "agent, with `--guard`",
-		"internal/webhook":     "webhook", "internal/certificates": "webhook, and agent with `--guard`",
+		"internal/webhook":     "webhook", "internal/pki": "webhook, and agent with `--guard`",
 	} {
 		files, err := newSource(root).parse(folder)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 // On a real API server, replicas that start at once share one CA, which outlives them. A missing
 // Secret is an error that names the remedy. A Secret that a user has emptied is filled again, and
 // the user's own data in it stay.
-func TestSecretKeeper(t *testing.T) {
+func TestSecretOfTheAuthority(t *testing.T) {
 	shared, err := cluster.Shared(context.WithoutCancel(t.Context()))
 	kit.Must(t, err)
 	t.Cleanup(func() { check.Must(t, shared.Stop()) })
@@ -27,7 +27,7 @@ func TestSecretKeeper(t *testing.T) {
 	kit.Must(t, err)
 	home := plane.NewNamespace(t, "hooks")
 	newIssuer := func() *Issuer {
-		return NewIssuer(NewSecretKeeper(plane.CoreV1(), home), Endpoint{}, time.Now, logr.Discard())
+		return NewIssuer(plane.CoreV1(), home, Endpoint{}, time.Now, logr.Discard())
 	}
 	check.Fails(t, "without a Secret", newIssuer().Look(t.Context()), "apply it")
 	_, err = plane.CoreV1().Secrets(home).Create(t.Context(), &corev1.Secret{
@@ -47,10 +47,10 @@ func TestSecretKeeper(t *testing.T) {
 			})
 		}
 		all.Wait()
-		bundle := replicas[0].authority.bundle
+		bundle := replicas[0].authority.CertPEM
 		for _, replica := range append(replicas, newIssuer()) {
 			kit.Must(t, replica.Look(t.Context()))
-			if !bytes.Equal(replica.authority.bundle, bundle) || bytes.Equal(bundle, former) {
+			if !bytes.Equal(replica.authority.CertPEM, bundle) || bytes.Equal(bundle, former) {
 				t.Error("there are two CAs, or it is the former")
 			}
 		}

@@ -1,4 +1,4 @@
-package certificates
+package pki
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func startUnreachable(t *testing.T, target *unreachable, limit time.Duration) (k
 	})
 	kit.Must(t, err)
 	guard := options()
-	guard.Kind = Validating
+	guard.IsValidating = true
 	keeper, err = Add(mgr, &rest.Config{Host: "https://target.invalid", Transport: target}, nil, guard, time.Now)
 	kit.Must(t, err)
 	check.Equal(t, "requests before the start", 0, target.recorded(""))

@@ -1,16 +1,24 @@
-package certificates
+package webhook
 
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-func TestValidate(t *testing.T) {
+func TestValidateCertificates(t *testing.T) {
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	defaults := pki.Options{ //nolint:gosec // the name of a Secret is none
+		Name:      "krake-webhook",
+		Namespace: "krake-system", Service: "krake-webhook", Secret: "krake-webhook-certificate", Configuration: "krake-webhook",
+		Validity: 90 * day, CAValidity: 5 * year, Overlap: 30 * time.Second,
+	}
 	for _, c := range []struct {
 		name      string
 		arguments []string
@@ -29,13 +37,13 @@ func TestValidate(t *testing.T) {
 			[]string{"--ca-overlap: 14600h0m0s is not within the last third of a CA's life, 14600h0m0s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var given Options
+			var given pki.Options
 			flags := pflag.NewFlagSet("webhook", pflag.ContinueOnError)
-			given.AddFlags(flags)
-			check.Equal(t, "the defaults", options(), given)
+			addCertificateFlags(&given, flags)
+			check.Equal(t, "the defaults", defaults, given)
 			kit.Must(t, flags.Parse(c.arguments))
 			var got []string
-			if err := given.Validate(); err != nil {
+			if err := validateCertificates(&given); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
 			check.Equal(t, "complaints", c.want, got)

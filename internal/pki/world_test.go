@@ -1,4 +1,4 @@
-package certificates_test
+package pki_test
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/krake-observer/krake-observer/internal/certificates"
+	"github.com/krake-observer/krake-observer/internal/pki"
 	"github.com/krake-observer/krake-observer/manifests"
 	"github.com/krake-observer/krake-observer/test/cluster"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -106,8 +106,6 @@ type world struct {
 	*testing.T
 
 	log *log
-	// largeKeys makes replicas create keys of the product's size.
-	largeKeys bool
 
 	mu       sync.Mutex
 	now      time.Time
@@ -355,7 +353,7 @@ func (w *world) verify(s seen) error {
 
 // replica is a Keeper in a manager of its own, with the webhook's rights.
 type replica struct {
-	*certificates.Keeper
+	*pki.Keeper
 	stop func()
 }
 
@@ -368,14 +366,11 @@ func (w *world) start() *replica {
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 	})
 	kit.Must(w, err)
-	keeper, err := certificates.Add(mgr, webhook, nil, certificates.Options{
+	keeper, err := pki.Add(mgr, webhook, nil, pki.Options{
 		Name: service, Namespace: namespace, Service: service, Secret: holder, Configuration: configuration,
 		Validity: 90 * 24 * time.Hour, CAValidity: 5 * 365 * 24 * time.Hour, Overlap: overlap,
 	}, w.Now)
 	kit.Must(w, err)
-	if !w.largeKeys {
-		keeper.UseSmallKeys()
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

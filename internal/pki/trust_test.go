@@ -1,4 +1,4 @@
-package certificates
+package pki
 
 import (
 	"crypto/x509"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,15 +19,15 @@ import (
 )
 
 // shipped returns a configuration of the kind with a webhook for each bundle.
-func shipped(kind Kind, bundles ...[]*x509.Certificate) client.Object {
-	object := kind.object("krake-webhook")
+func shipped(isValidating bool, bundles ...[]*x509.Certificate) client.Object {
+	object := Options{Configuration: "krake-webhook", IsValidating: isValidating}.newConfiguration()
 	object.SetResourceVersion("7")
 	for i, bundle := range bundles {
 		// The last name comes first: the position of a webhook has a meaning.
 		name, path := fmt.Sprintf("webhook-%d.krake.dev", 9-i), "/mutate"
 		config := admissionv1.WebhookClientConfig{
 			Service:  &admissionv1.ServiceReference{Namespace: "krake-system", Name: "krake-webhook", Path: &path},
-			CABundle: encode(bundle),
+			CABundle: Encode(bundle...),
 		}
 		switch object := object.(type) {
 		case *admissionv1.MutatingWebhookConfiguration:
@@ -38,20 +39,19 @@ func shipped(kind Kind, bundles ...[]*x509.Certificate) client.Object {
 	return object
 }
 
-// configured returns what is read of a configuration with a webhook for each bundle.
-func configured(bundles ...[]*x509.Certificate) *configuration {
-	return configurationOf(shipped(Mutating, bundles...))
-}
+// configured returns a configuration with a webhook for each bundle.
+func configured(bundles ...[]*x509.Certificate) client.Object { return shipped(false, bundles...) }
 
 func TestObserve(t *testing.T) {
 	f := newFixtures(t)
-	a, b := f.named["A"].Cert, f.named["B"].Cert
+	a, b := f.named["A"].Leaf, f.named["B"].Leaf
 	both := []*x509.Certificate{a, b}
 	rubbish := configured(both)
-	rubbish.webhooks[0].bundle = append([]byte("rubbish\n"), rubbish.webhooks[0].bundle...)
+	first := bundles(rubbish)[0]
+	*first = append([]byte("rubbish\n"), *first...)
 	for _, c := range []struct {
 		name          string
-		configuration *configuration
+		configuration client.Object
 		after         time.Duration // since A was first seen
 		want          map[string]time.Duration
 		any           []*x509.Certificate
@@ -71,7 +71,7 @@ func TestObserve(t *testing.T) {
 			after := before.observe(c.configuration, born.Add(c.after))
 			got := map[string]time.Duration{}
 			for _, ca := range both {
-				if since, ok := after.since(ca); ok {
+				if since, ok := after.seen[string(ca.Raw)]; ok {
 					got[f.name(ca)] = since.Sub(born)
 				}
 			}
@@ -79,7 +79,7 @@ func TestObserve(t *testing.T) {
 			if !slices.EqualFunc(c.any, after.any, (*x509.Certificate).Equal) {
 				t.Errorf("%d CAs that any webhook has, want %d", len(after.any), len(c.any))
 			}
-			if since, ok := before.since(a); !ok || !since.Equal(born) {
+			if since, ok := before.seen[string(a.Raw)]; !ok || !since.Equal(born) {
 				t.Error("what was observed before has changed")
 			}
 		})
@@ -88,37 +88,40 @@ func TestObserve(t *testing.T) {
 
 func TestPublication(t *testing.T) {
 	f := newFixtures(t)
-	a, b := []*x509.Certificate{f.named["A"].Cert}, []*x509.Certificate{f.named["B"].Cert}
-	type bundles [][]*x509.Certificate
+	a, b := []*x509.Certificate{f.named["A"].Leaf}, []*x509.Certificate{f.named["B"].Leaf}
+	type all [][]*x509.Certificate
 	for _, c := range []struct {
 		name        string
-		bundles     bundles
+		bundles     all
 		authorities []*x509.Certificate
 		changes     bool
 	}{
-		{"a configuration as it is shipped", bundles{nil}, a, true},
-		{"a CA is added", bundles{a}, append(b, a...), true},
-		{"some webhooks lack it", bundles{a, b, nil}, a, true},
-		{"it is there", bundles{a, a}, a, false},
-		{"nothing to trust: what is there stays", bundles{a}, nil, false},
+		{"a configuration as it is shipped", all{nil}, a, true},
+		{"a CA is added", all{a}, append(b, a...), true},
+		{"some webhooks lack it", all{a, b, nil}, a, true},
+		{"it is there", all{a, a}, a, false},
+		{"nothing to trust: what is there stays", all{a}, nil, false},
 		{"no webhooks", nil, a, false},
 	} {
-		for _, kind := range []Kind{Mutating, Validating} {
-			t.Run(fmt.Sprintf("%T: %s", kind.object(""), c.name), func(t *testing.T) {
-				before := shipped(kind, c.bundles...)
-				patch, err := publication(configurationOf(before), c.authorities)
-				kit.Must(t, err)
-				if (patch != nil) != c.changes {
-					t.Fatalf("patch: %s", patch)
+		for _, isValidating := range []bool{false, true} {
+			before := shipped(isValidating, c.bundles...)
+			t.Run(fmt.Sprintf("%T: %s", before, c.name), func(t *testing.T) {
+				changed, made := publication(before, c.authorities)
+				if (made != nil) != c.changes {
+					t.Fatalf("patch: %v", made)
 				}
-				if patch == nil {
+				check.Equal(t, "the argument", shipped(isValidating, c.bundles...), before)
+				if made == nil {
 					return
 				}
+				check.Equal(t, "type of the patch", types.StrategicMergePatchType, made.Type())
+				patch, err := made.Data(changed)
+				kit.Must(t, err)
 				if !strings.Contains(string(patch), `"resourceVersion":"7"`) {
 					t.Errorf("no conflict with what others write: %s", patch)
 				}
-				want := shipped(kind, slices.Repeat(bundles{c.authorities}, len(c.bundles))...)
-				check.Equal(t, "afterwards", want, apply(t, before, patch, kind.object("")))
+				want := shipped(isValidating, slices.Repeat(all{c.authorities}, len(c.bundles))...)
+				check.Equal(t, "afterwards", want, apply(t, before, patch, Options{IsValidating: isValidating}.newConfiguration()))
 			})
 		}
 	}

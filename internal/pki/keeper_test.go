@@ -1,4 +1,4 @@
-package certificates_test
+package pki_test
 
 import (
 	"bytes"
@@ -53,7 +53,6 @@ func (w *world) settle(replicas []*replica, before *x509.Certificate) *x509.Cert
 // The Secret is shipped empty. Two replicas that start at once agree.
 func TestTheFirstStart(t *testing.T) {
 	w := newWorld(t)
-	w.largeKeys = true
 	w.observe()
 	w.settle(w.started(2), nil)
 	check.Equal(t, "keys of the Secret", layout, w.keys())

@@ -1,9 +1,16 @@
-package certificates
+package pki
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +21,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
 	"github.com/krake-observer/krake-observer/test/kit"
 )
 
-const year = 365 * day
+const (
+	day  = 24 * time.Hour
+	year = 365 * day
+)
 
 // born is the creation time of the certificates in these tests, which do not depend on the
 // present time.
@@ -35,29 +46,22 @@ func options() Options {
 
 // fixtures are named CAs, and certificates that some of them have signed.
 type fixtures struct {
-	t      *testing.T
-	signer *signer
-	named  map[string]*authority
+	t     *testing.T
+	named map[string]*Pair
 }
 
 func newFixtures(t *testing.T) *fixtures {
 	t.Helper()
 	named, err := authorities()
 	kit.Must(t, err)
-	return &fixtures{t: t, signer: newTestSigner(options()), named: named}
+	return &fixtures{t: t, named: named}
 }
 
-func newTestSigner(o Options) *signer {
-	s := newSigner(o)
-	s.issuer = smallKeysFor(o)
-	return s
-}
-
-// authorities creates the CAs once for all tests, because keys take time.
-var authorities = sync.OnceValues(func() (map[string]*authority, error) {
-	named := map[string]*authority{}
+// authorities creates the CAs once for all tests.
+var authorities = sync.OnceValues(func() (map[string]*Pair, error) {
+	named := map[string]*Pair{}
 	for name, at := range map[string]time.Time{"A": born, "B": born, "C": born, "late": born.Add(4 * year)} {
-		made, err := smallKeysFor(options()).CreateCACert(at.Add(-backdated), at.Add(5*year))
+		made, err := NewCA(options().authorityName(), at, 5*year)
 		if err != nil {
 			return nil, err
 		}
@@ -66,44 +70,55 @@ var authorities = sync.OnceValues(func() (map[string]*authority, error) {
 	return named, nil
 })
 
+// issue returns a pair that the CA has signed.
+func (f *fixtures) issue(by string, at time.Time, dnsName string) *Pair {
+	f.t.Helper()
+	pair, err := f.named[by].Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: dnsName}, DNSNames: []string{dnsName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, at, 90*day)
+	kit.Must(f.t, err)
+	pair.authority = f.named[by].Leaf
+	return pair
+}
+
 // pair returns the data of a pair that the CA has signed.
 func (f *fixtures) pair(by string, at time.Time, dnsName string) map[string][]byte {
-	certificate, key, err := smallKeys{dnsName: dnsName}.CreateCertPEM(f.named[by], at.Add(-backdated), at.Add(90*day))
-	kit.Must(f.t, err)
-	return map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
+	f.t.Helper()
+	pair := f.issue(by, at, dnsName)
+	return map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM}
 }
 
 // name returns the name of a CA. An unknown CA gets a new name.
 func (f *fixtures) name(ca *x509.Certificate) string {
 	for name, known := range f.named {
-		if known.Cert.Equal(ca) {
+		if known.Leaf.Equal(ca) {
 			return name
 		}
 	}
 	return "new"
 }
 
-func (f *fixtures) describe(h held, formerPair []byte) string {
+func (f *fixtures) describe(c secretContents, formerPair []byte) string {
 	var words []string
-	for _, ca := range h.previous {
+	for _, ca := range c.previous {
 		words = append(words, "previous "+f.name(ca))
 	}
-	for i, a := range []*authority{h.current, h.next} {
+	for i, a := range []*Pair{c.current, c.next} {
 		if a == nil {
 			continue
 		}
-		text := []string{"current ", "next "}[i] + f.name(a.Cert)
-		if a.Key == nil {
+		text := []string{"current ", "next "}[i] + f.name(a.Leaf)
+		if a.PrivateKey == nil {
 			text += " without key"
 		}
 		words = append(words, text)
 	}
-	if h.pair != nil {
+	if c.serving != nil {
 		text := "new pair by "
-		if string(h.pair.certificate) == string(formerPair) {
+		if string(c.serving.CertPEM) == string(formerPair) {
 			text = "pair by "
 		}
-		words = append(words, text+f.name(h.pair.authority))
+		words = append(words, text+f.name(c.serving.authority))
 	}
 	return strings.Join(words, ", ")
 }
@@ -216,24 +231,24 @@ func TestRenew(t *testing.T) {
 			now := born.Add(c.at)
 			seen := trust{seen: map[string]time.Time{}}
 			for _, name := range slices.Sorted(maps.Keys(c.published)) {
-				seen.any = append(seen.any, f.named[name].Cert)
-				seen.seen[string(f.named[name].Cert.Raw)] = now.Add(-c.published[name])
+				seen.any = append(seen.any, f.named[name].Leaf)
+				seen.seen[string(f.named[name].Leaf.Raw)] = now.Add(-c.published[name])
 			}
 			given := maps.Clone(c.data)
-			h, steps, err := f.signer.renew(read(c.data, seen, f.signer.options, now), seen, now)
+			got, steps, err := options().renew(readSecret(c.data, seen, options(), now), seen, now)
 			kit.Must(t, err)
 			check.Equal(t, "steps", c.steps, steps)
-			check.Equal(t, "held", c.want, f.describe(h, c.data[corev1.TLSCertKey]))
+			check.Equal(t, "contents", c.want, f.describe(got, c.data[corev1.TLSCertKey]))
 			if c.due == 0 {
 				c.due = time.Hour
 			}
-			check.Equal(t, "due in", c.due, f.signer.due(h, seen, now))
+			check.Equal(t, "due in", c.due, options().due(got, seen, now))
 
-			written := h.write(c.data)
-			check.Equal(t, "what is written is read as", f.describe(h, nil), f.describe(read(written, seen, f.signer.options, now), nil))
+			written := got.write(c.data)
+			check.Equal(t, "what is written is read as", f.describe(got, nil), f.describe(readSecret(written, seen, options(), now), nil))
 			check.Equal(t, "the argument was changed", given, c.data)
-			again, steps, err := f.signer.renew(read(written, seen, f.signer.options, now), seen, now)
-			if err != nil || len(steps) > 0 || f.describe(again, h.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(h, nil), "new pair", "pair") {
+			again, steps, err := options().renew(readSecret(written, seen, options(), now), seen, now)
+			if err != nil || len(steps) > 0 || f.describe(again, got.write(nil)[corev1.TLSCertKey]) != strings.ReplaceAll(f.describe(got, nil), "new pair", "pair") {
 				t.Errorf("the second time: %v, %v, %s", err, steps, f.describe(again, nil))
 			}
 		})
@@ -249,23 +264,22 @@ func TestTheClockJumps(t *testing.T) {
 	jumps := []time.Duration{time.Second, time.Minute, 10 * time.Minute, time.Hour, 5 * time.Hour, -30 * time.Minute, -time.Minute}
 	for i := range jumps {
 		t.Run(fmt.Sprint("beginning with ", jumps[i]), func(t *testing.T) {
-			s := newTestSigner(o)
 			now, data := born, map[string][]byte(nil)
 			var published trust
 			for step := range 3 * len(jumps) {
 				now = now.Add(jumps[(i+step*(i+1))%len(jumps)])
-				before := read(data, published, o, now)
-				h, steps, err := s.renew(before, published, now)
+				before := readSecret(data, published, o, now)
+				renewed, steps, err := o.renew(before, published, now)
 				kit.Must(t, err)
 				if slices.Contains(steps, promoted) && (before.current != nil || len(before.previous) > 0) {
-					since, ok := published.since(h.current.Cert)
+					since, ok := published.seen[string(renewed.current.Leaf.Raw)]
 					if !ok || now.Sub(since) < o.Overlap {
 						t.Errorf("step %d: promoted without having been trusted for %s", step, o.Overlap)
 					}
 				}
-				check.Equal(t, fmt.Sprintf("step %d: there is a pair", step), true, h.pair != nil)
-				data = h.write(data)
-				published = published.observe(configured(h.authorities()), now)
+				check.Equal(t, fmt.Sprintf("step %d: there is a pair", step), true, renewed.serving != nil)
+				data = renewed.write(data)
+				published = published.observe(configured(renewed.authorities()), now)
 			}
 		})
 	}
@@ -276,7 +290,7 @@ func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *
 	t.Helper()
 	gauge, err := expiryGauge(registry)
 	kit.Must(t, err)
-	k := &Keeper{signer: newSigner(options()), now: func() time.Time { return born.Add(at) }, logger: logr.Discard(), expiry: gauge}
+	k := &Keeper{options: options(), now: func() time.Time { return born.Add(at) }, logger: logr.Discard(), expiry: gauge}
 	k.published.Store(&trust{})
 	return k
 }
@@ -284,11 +298,10 @@ func newKeeper(t *testing.T, registry prometheus.Registerer, at time.Duration) *
 // A replica knows whether API servers accept its pair, and reports it.
 func TestReady(t *testing.T) {
 	f := newFixtures(t)
-	made, err := f.signer.sign(f.named["A"], born)
-	kit.Must(t, err)
+	made := f.issue("A", born, options().dnsName())
 	for _, c := range []struct {
 		name    string
-		serves  *pair
+		serves  *Pair
 		trusted string
 		at      time.Duration
 		want    string // the beginning of the message
@@ -302,7 +315,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := newKeeper(t, prometheus.NewRegistry(), c.at)
-			published := trust{}.observe(configured(certificatesOf(f.named[c.trusted].CertPEM)), born)
+			published := trust{}.observe(configured([]*x509.Certificate{f.named[c.trusted].Leaf}), born)
 			k.published.Store(&published)
 			k.serve(c.serves)
 			said := ""
@@ -324,11 +337,10 @@ func TestServe(t *testing.T) {
 		t.Error("something is served before there is anything")
 	}
 	for range 2 {
-		made, err := f.signer.sign(f.named["A"], born)
-		kit.Must(t, err)
+		made := f.issue("A", born, options().dnsName())
 		k.serve(made)
 		k.serve(nil)
-		if served, err := k.GetCertificate(nil); err != nil || !served.Leaf.Equal(made.serving.Leaf) {
+		if served, err := k.GetCertificate(nil); err != nil || !served.Leaf.Equal(made.Leaf) {
 			t.Errorf("something else is served: %v", err)
 		}
 	}
@@ -337,8 +349,7 @@ func TestServe(t *testing.T) {
 func TestExpiryMetric(t *testing.T) {
 	f := newFixtures(t)
 	registry := prometheus.NewRegistry()
-	made, err := f.signer.sign(f.named["A"], born)
-	kit.Must(t, err)
+	made := f.issue("A", born, options().dnsName())
 	newKeeper(t, registry, 0)
 	newKeeper(t, registry, 0).serve(made) // a second one in the same process
 	families, err := registry.Gather()
@@ -355,4 +366,43 @@ func TestExpiryMetric(t *testing.T) {
 		"krake_webhook_certificate_expiry_timestamp_seconds certificate=ca":     5 * year,
 	}
 	check.Equal(t, "metrics", want, got)
+}
+
+// An upgrade keeps the certificates of former versions, which have RSA keys in PKCS #1. Their CA signs the next
+// serving certificate.
+func TestAnUpgradeKeepsTheCertificates(t *testing.T) {
+	issue := func(template, parent *x509.Certificate, by *rsa.PrivateKey) (certificate, key []byte, made *rsa.PrivateKey) {
+		made, err := rsa.GenerateKey(rand.Reader, 2048)
+		kit.Must(t, err)
+		template.NotBefore, template.BasicConstraintsValid = born.Add(-time.Hour), true
+		template.KeyUsage |= x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, made.Public(), cmp.Or(by, made))
+		kit.Must(t, err)
+		key = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(made)})
+		return Encode(&x509.Certificate{Raw: der}), key, made
+	}
+	const dnsName, ca = "krake-webhook.krake-system.svc", "krake-webhook-ca"
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(0), Subject: pkix.Name{CommonName: ca, Organization: []string{manifest.Domain}},
+		DNSNames: []string{ca}, NotAfter: born.Add(5 * year), KeyUsage: x509.KeyUsageCertSign, IsCA: true,
+	}
+	data := map[string][]byte{}
+	var signer *rsa.PrivateKey
+	data["ca.crt"], data["ca.key"], signer = issue(authority, authority, nil)
+	data["tls.crt"], data["tls.key"], _ = issue(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: dnsName}, DNSNames: []string{dnsName},
+		NotAfter: born.Add(90 * day), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority, signer)
+	for _, c := range []struct {
+		at   time.Duration
+		want []step
+	}{{day, nil}, {60 * day, []step{signed}}} {
+		published := trust{}.observe(configured(parseBundle(data["ca.crt"])), born)
+		renewed, steps, err := options().renew(readSecret(data, published, options(), born.Add(c.at)), published, born.Add(c.at))
+		kit.Must(t, err)
+		check.Equal(t, "steps", c.want, steps)
+		written := renewed.write(data)
+		check.Equal(t, "the data stay", c.want == nil, maps.EqualFunc(data, written, bytes.Equal))
+		check.Equal(t, "CA", string(data["ca.crt"])+string(data["ca.key"]), string(written["ca.crt"])+string(written["ca.key"]))
+	}
 }
