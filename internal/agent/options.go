@@ -3,11 +3,9 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krake-observer/krake-observer/internal/agent/guard"
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
@@ -16,7 +14,6 @@ import (
 	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	front "github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
@@ -39,7 +36,6 @@ type Options struct {
 	Namespaces Namespaces
 	Hooks      Hooks
 	Sources    sources.Options
-	Habitat    Habitat
 	Guard      guard.Options
 
 	// HubKubeconfig is a file that says how to reach the hub, where the
@@ -76,7 +72,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
 	o.Sources.AddFlags(flags)
-	o.Habitat.addFlags(flags)
 	o.Guard.AddFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.StringVar(&o.HubUID, "hub-uid", "", "UID of the namespace kube-system of the hub, for --namespace-map: an agent whose cluster has the same one ends")
@@ -92,9 +87,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.validateHabitat(), o.Habitat.validate(), o.Guard.Validate()}
-	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
-		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
+	failures := []error{
+		o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(),
+		o.Sources.Validate(o.RequireServiceAccount), o.Guard.Validate(), options.ValidateNames("--cluster", o.Cluster),
 	}
 	if o.Namespace == "" {
 		failures = append(failures, errors.New("--namespace: must not be empty"))
@@ -137,33 +132,6 @@ func (o *Options) validateMap() error {
 const ofOneCluster = "and an Application could have objects in a namespace where its user has no rights: " +
 	"leave it out, and create the Applications in the namespaces of their objects"
 
-// validateHabitat refuses the flags of the agent, which would have no effect on Habitats.
-func (o *Options) validateHabitat() error {
-	if !o.Habitat.Enabled {
-		return nil
-	}
-	var failures []error
-	for _, wrong := range []struct {
-		flag string
-		set  bool
-	}{
-		{"--hub-kubeconfig", o.HubKubeconfig != ""},
-		{"--hub-uid", o.HubUID != ""},
-		{"--hub-namespaces", len(o.Namespaces.Hub) > 0},
-		{"--namespace-map", len(o.Namespaces.Map) > 0},
-		{"--hooks", o.Hooks.Enabled},
-		{"--guard", o.Guard.Enabled},
-		{"--shards", o.Lease.Shards > 1},
-		{"--url-source-hosts", len(o.Sources.Hosts) > 0},
-		{"--require-service-account", o.RequireServiceAccount},
-	} {
-		if wrong.set {
-			failures = append(failures, fmt.Errorf("%s: cannot be used with --habitat: Habitats are where hub and target are one cluster, and that flag is the agent's", wrong.flag))
-		}
-	}
-	return errors.Join(failures...)
-}
-
 // Hooks are the options of the endpoint that Pods call, and of shutdowns.
 type Hooks struct {
 	// Enabled: the agent makes the Secrets of hooks, and serves the endpoint.
@@ -204,31 +172,4 @@ func (h *Hooks) validate() error {
 		failures = append(failures, errors.New("--shutdown-retry-count: must not be negative"))
 	}
 	return errors.Join(failures...)
-}
-
-// Habitat are the options of the process that makes Applications of Habitats.
-type Habitat struct {
-	// Enabled: this process carries out Habitats, and no Applications.
-	Enabled bool
-	// AssumeRegistered leaves the CustomResourceDefinition to another installer.
-	AssumeRegistered bool
-	// FilesImage is the image of the init container that copies files.
-	FilesImage string
-}
-
-func (h *Habitat) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&h.Enabled, "habitat", false,
-		"make Applications of Habitats, for the agent of this cluster to carry out, and keep their peer files; this process is then no agent itself")
-	flags.BoolVar(&h.AssumeRegistered, "assume-crd-registered", false, "with --habitat: do not register the CustomResourceDefinition of Habitats; an administrator does")
-	flags.StringVar(&h.FilesImage, "habitat-files-image", front.DefaultFilesImage, "with --habitat: image with sh and cp, of the init container that copies the files of filesSecretName")
-}
-
-func (h *Habitat) validate() error {
-	switch {
-	case !h.Enabled && h.AssumeRegistered:
-		return errors.New("--assume-crd-registered: has a meaning with --habitat only")
-	case h.Enabled && h.FilesImage == "":
-		return errors.New("--habitat-files-image: must not be empty")
-	}
-	return nil
 }

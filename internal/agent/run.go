@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/internal/supported"
 )
@@ -20,11 +18,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	agent := name
-	if options.Habitat.Enabled {
-		agent = habitat.Name
-	}
-	configs, err := connections(options, agent)
+	configs, err := connections(options)
 	if err != nil {
 		return err
 	}
@@ -32,19 +26,16 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
-	if options.Habitat.Enabled {
-		return runHabitats(ctx, options, configs)
-	}
 	return RunWith(ctx, options, configs)
 }
 
 // connections reads the configurations of target and hub. Without a hub, the target is the hub.
-func connections(from Options, userAgent string) (Configs, error) {
-	target, err := from.Connection.Config(userAgent)
+func connections(from Options) (Configs, error) {
+	target, err := from.Connection.Config(name)
 	if err != nil || from.HubKubeconfig == "" {
 		return Configs{Hub: target, Target: target}, err
 	}
-	hub, err := (&options.Connection{Kubeconfig: from.HubKubeconfig}).Config(userAgent)
+	hub, err := (&options.Connection{Kubeconfig: from.HubKubeconfig}).Config(name)
 	if err != nil {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
@@ -71,18 +62,4 @@ func RunWith(ctx context.Context, options Options, configs Configs) error {
 		return fmt.Errorf("set up: %w", err)
 	}
 	return agent.run()
-}
-
-// recheckHabitats is the interval in which the Habitat operator looks at every Habitat.
-const recheckHabitats = 30 * time.Second
-
-// runHabitats runs the controllers of Habitats instead of an agent.
-func runHabitats(ctx context.Context, options Options, configs Configs) error {
-	return habitat.Run(ctx, habitat.Options{
-		Config: configs.Target, Logger: configs.Logger, Metrics: options.Metrics.Server(), HealthAddress: options.HealthAddress,
-		Cluster: options.Cluster, Namespaces: options.Namespaces.Target,
-		AssumeRegistered: options.Habitat.AssumeRegistered, FilesImage: options.Habitat.FilesImage, Recheck: recheckHabitats,
-		LeaseNamespace: options.Namespace, Elect: options.Lease.Elect,
-		LeaseDuration: options.Lease.Duration, RenewDeadline: options.Lease.RenewDeadline, RetryPeriod: options.Lease.RetryPeriod,
-	})
 }

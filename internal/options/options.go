@@ -1,14 +1,17 @@
 // Package options has the flags that all servers share: how to reach a cluster, how to
-// log, and where to serve metrics.
+// log, and where to serve metrics. It also checks the names in other flags.
 package options
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -104,4 +107,15 @@ func (m *Metrics) Server() server.Options {
 		SecureServing:  true,
 		FilterProvider: filters.WithAuthenticationAndAuthorization,
 	}
+}
+
+// ValidateNames refuses what cannot be the name of a namespace, or of a cluster.
+func ValidateNames(flag string, names ...string) error {
+	var failures []error
+	for _, name := range names {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			failures = append(failures, fmt.Errorf("%s: %q: %s", flag, name, strings.Join(problems, ", ")))
+		}
+	}
+	return errors.Join(failures...)
 }

@@ -313,7 +313,7 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 		Cluster:      cluster,
 		Namespace:    application.AgentsNamespace,
 		Identity:     identity,
-		LeaseOptions: LeaseOptions{Elect: true},
+		LeaseOptions: LeaseOptions{Election: Election{Elect: true}},
 		Target:       link{server: w.target, identity: identity},
 		Hub:          link{server: w.hub, identity: identity},
 		TargetUID:    func(context.Context) (types.UID, error) { return ourTarget, nil },
