@@ -15,6 +15,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
 // leastResync keeps the resync from becoming a poll.
@@ -138,11 +139,8 @@ type Hooks struct {
 	Enabled bool
 	// Address is where to listen, and Endpoint the URL by which Pods reach that.
 	Address, Endpoint string
-	// GraceTime, Strategy and Retries hold for an Application without annotations of its
-	// own.
-	GraceTime time.Duration
-	Strategy  string
-	Retries   int
+	// ShutdownDefaults hold for an Application without annotations of its own.
+	reconcile.ShutdownDefaults
 }
 
 func (h *Hooks) addFlags(flags *pflag.FlagSet) {
@@ -150,7 +148,7 @@ func (h *Hooks) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.Address, "hooks-bind-address", ":8444", "where to serve the hooks")
 	flags.StringVar(&h.Endpoint, "hooks-endpoint", "https://krake-hooks.krake-agents.svc", "URL by which Pods reach the hooks: https://host[:port]")
 	flags.DurationVar(&h.GraceTime, "shutdown-grace-time", 30*time.Second, "how long an Application has to confirm its shutdown, unless annotation "+application.ShutdownGraceTimeAnnotation+" says otherwise")
-	flags.StringVar(&h.Strategy, "shutdown-failure-strategy", string(application.GiveUpShutdown),
+	flags.StringVar((*string)(&h.Strategy), "shutdown-failure-strategy", string(application.GiveUpShutdown),
 		"what to do with an Application that does not confirm, unless annotation "+application.ShutdownStrategyAnnotation+" says otherwise: give_up (keep it) or delete")
 	flags.IntVar(&h.Retries, "shutdown-retry-count", 0, "how often to ask an Application again if it does not confirm, unless annotation "+application.ShutdownRetryCountAnnotation+" says otherwise")
 }
@@ -165,7 +163,7 @@ func (h *Hooks) validate() error {
 	if h.GraceTime < time.Second {
 		failures = append(failures, errors.New("--shutdown-grace-time: must be at least 1s"))
 	}
-	if strategy := application.ShutdownStrategy(h.Strategy); strategy != application.GiveUpShutdown && strategy != application.DeleteAnyway {
+	if h.Strategy != application.GiveUpShutdown && h.Strategy != application.DeleteAnyway {
 		failures = append(failures, fmt.Errorf("--shutdown-failure-strategy: %q is neither give_up nor delete", h.Strategy))
 	}
 	if h.Retries < 0 {

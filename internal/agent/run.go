@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/internal/supported"
 )
 
@@ -53,13 +55,44 @@ func (c Configs) checkServers() error {
 
 // RunWith is [Run] in a process that may have other agents, of other clusters.
 func RunWith(ctx context.Context, options Options, configs Configs) error {
-	agent, err := newAgent(ctx, options, configs)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	agent, err := newReplica(ctx, options, configs)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	defer agent.stop()
-	if err := agent.connect(); err != nil {
-		return fmt.Errorf("set up: %w", err)
+	return agent.run(ctx, stop)
+}
+
+// run runs the replica, and stops its work with its right to act. The Leases outlive the work
+// that needs them, and the Events outlive both.
+func (r *replica) run(ctx context.Context, stop context.CancelFunc) error {
+	mute, err := r.events.Start(ctx)
+	if err != nil {
+		return err
 	}
-	return agent.run()
+	defer mute()
+	holding, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.hold(ctx, holding)
+		stop()
+	}()
+	err = r.manager.Start(ctx)
+	giveBack()
+	return errors.Join(err, <-ended)
+}
+
+// hold asks for the Leases once the Applications are known. A replica that must still list
+// them would block another one that has them.
+func (r *replica) hold(work, holding context.Context) error {
+	if !r.manager.GetCache().WaitForCacheSync(work) || work.Err() != nil {
+		return nil // it ends before
+	}
+	err := r.tenure.Run(holding, r.changes.react)
+	if errors.Is(err, right.ErrTargetIsHub) {
+		return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
+	}
+	return err
 }

@@ -1,5 +1,6 @@
 // Package options has the flags that all servers share: how to reach a cluster, how to
-// log, and where to serve metrics. It also checks the names in other flags.
+// log, and where to serve metrics. It also has what several servers
+// do with lists of namespaces.
 package options
 
 import (
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -118,4 +120,16 @@ func ValidateNames(flag string, names ...string) error {
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// CacheNamespaces restricts a cache to namespaces; without any, one request lists them all.
+func CacheNamespaces(names []string) map[string]cache.Config {
+	if len(names) == 0 {
+		return nil
+	}
+	namespaces := make(map[string]cache.Config, len(names))
+	for _, name := range names {
+		namespaces[name] = cache.Config{}
+	}
+	return namespaces
 }

@@ -106,9 +106,7 @@ type Options struct {
 	// HubUID is the UID of the hub's namespace kube-system if the target must be another cluster. Empty:
 	// it may be the hub.
 	HubUID types.UID
-	// Changed is called with each change, one at a time. It must not block.
-	Changed func(Change)
-	Logger  logr.Logger
+	Logger logr.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -117,8 +115,5 @@ func (o Options) withDefaults() Options {
 	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
 	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
 	o.Shards = cmp.Or(o.Shards, 1)
-	if o.Changed == nil {
-		o.Changed = func(Change) {}
-	}
 	return o
 }
