@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/krake-observer/krake-observer/internal/agent/connection"
@@ -84,7 +85,14 @@ func newBase(ctx context.Context, options Options, configs Configs) (*base, erro
 	counts.SetActing(options.Cluster, false)
 	counts.SetShards(options.Cluster, options.Lease.Shards)
 	return &base{
-		options: options, configs: configs, counts: counts, notifications: &notifications{},
-		hub: toHub, target: toTarget, identity: identity, manager: mgr, known: known, events: events, tenure: tenure,
-	}, errors.Join(mgr.Add(&everywhere{known.AwaitSync}), addChecks(mgr, known, tenure.Refusal))
+			options: options, configs: configs, counts: counts, notifications: &notifications{},
+			hub: toHub, target: toTarget, identity: identity, manager: mgr, known: known, events: events, tenure: tenure,
+		}, errors.Join(
+			mgr.Add(&everywhere{known.AwaitSync}),
+			// The process is healthy while it answers. It is ready once it knows the Applications, unless it
+			// must not act; from then on an unreachable hub or target does not matter.
+			mgr.AddHealthzCheck("ping", healthz.Ping),
+			mgr.AddReadyzCheck("applications", known.Check),
+			mgr.AddReadyzCheck("lease", unlessRefused(tenure.Refusal)),
+		)
 }

@@ -94,17 +94,6 @@ func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || c.agent.Err() != nil
 }
 
-// addChecks adds the probes. The process is healthy while it answers. It is ready once it
-// knows the Applications, unless it must not act; from then on an unreachable hub or target
-// does not matter.
-func addChecks(mgr manager.Manager, known *hub.Known, refusal func() string) error {
-	return errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("applications", known.Check),
-		mgr.AddReadyzCheck("lease", unlessRefused(refusal)),
-	)
-}
-
 // unlessRefused fails with the reason for which the agent must not act.
 func unlessRefused(refusal func() string) healthz.Checker {
 	return func(*http.Request) error {

@@ -28,11 +28,9 @@ const parallelWrites = 4
 
 // Options of the agent.
 type Options struct {
-	// Connection is that to the target, where the objects are.
-	Connection options.Connection
-	Logging    options.Logging
+	options.Server // its connection is that to the target, where the objects are
+
 	Reach      reach.Options
-	Metrics    options.Metrics
 	Lease      right.LeaseOptions
 	Namespaces Namespaces
 	Hooks      Hooks
@@ -59,16 +57,12 @@ type Options struct {
 	// Resync is the interval in which the caches are compared with the API servers; 0 is
 	// never.
 	Resync time.Duration
-	// HealthAddress is where to listen; "0" is nowhere.
-	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	o.Connection.AddFlags(flags)
-	o.Logging.AddFlags(flags)
+	o.Server.AddFlags(flags, ":8443")
 	o.Reach.AddFlags(flags)
-	o.Metrics.AddFlags(flags, ":8443")
 	o.Lease.AddFlags(flags)
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
@@ -81,7 +75,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease, on the cluster where it runs")
 	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications the agent handles at once; at most half of them, but one at least, may have a new spec or be deleted; it writes at most four times as many objects at once")
-	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
 	flags.DurationVar(&o.Resync, "resync-period", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
 }

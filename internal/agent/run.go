@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
+	"k8s.io/client-go/rest"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/krake-observer/krake-observer/internal/options"
@@ -24,8 +26,10 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := configs.checkServers(); err != nil {
-		return err
+	for _, server := range slices.Compact([]*rest.Config{configs.Target, configs.Hub}) {
+		if err := supported.CheckServer(server); err != nil {
+			return err
+		}
 	}
 	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
 	return RunWith(ctx, options, configs)
@@ -42,15 +46,6 @@ func connections(from Options) (Configs, error) {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	return Configs{Hub: hub, Target: target}, nil
-}
-
-// checkServers returns an error if hub or target is too old.
-func (c Configs) checkServers() error {
-	err := supported.CheckServer(c.Target)
-	if err == nil && c.Hub != c.Target {
-		err = supported.CheckServer(c.Hub)
-	}
-	return err
 }
 
 // RunWith is [Run] in a process that may have other agents, of other clusters.
@@ -87,12 +82,12 @@ func (r *replica) run(ctx context.Context, stop context.CancelFunc) error {
 // hold asks for the Leases once the Applications are known. A replica that must still list
 // them would block another one that has them.
 func (r *replica) hold(work, holding context.Context) error {
-	if !r.manager.GetCache().WaitForCacheSync(work) || work.Err() != nil {
-		return nil // it ends before
+	if r.manager.GetCache().WaitForCacheSync(work) && work.Err() == nil {
+		err := r.tenure.Run(holding, r.changes.react)
+		if errors.Is(err, right.ErrTargetIsHub) {
+			return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
+		}
+		return err
 	}
-	err := r.tenure.Run(holding, r.changes.react)
-	if errors.Is(err, right.ErrTargetIsHub) {
-		return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
-	}
-	return err
+	return nil // it ends before
 }

@@ -13,10 +13,9 @@ import (
 
 // Options of the Habitat operator.
 type Options struct {
-	Connection options.Connection
-	Logging    options.Logging
-	Metrics    options.Metrics
-	Election   right.Election
+	options.Server
+
+	Election right.Election
 
 	// Cluster is the name by which Applications select the agent of this cluster.
 	Cluster string
@@ -28,22 +27,17 @@ type Options struct {
 	AssumeRegistered bool
 	// FilesImage is the image of the init container that copies files.
 	FilesImage string
-	// HealthAddress is the address of the probes; "0" disables them.
-	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	o.Connection.AddFlags(flags)
-	o.Logging.AddFlags(flags)
-	o.Metrics.AddFlags(flags, ":8443")
+	o.Server.AddFlags(flags, ":8443")
 	o.Election.AddFlags(flags)
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the Lease, on the cluster where it runs")
 	flags.StringSliceVar(&o.Namespaces, "namespaces", nil, "namespaces of this cluster in which objects may be (default: all)")
 	flags.BoolVar(&o.AssumeRegistered, "assume-crd-registered", false, "do not register the CustomResourceDefinition of Habitats; an administrator does")
 	flags.StringVar(&o.FilesImage, "habitat-files-image", habitat.DefaultFilesImage, "image with sh and cp, of the init container that copies the files of filesSecretName")
-	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 }
 
 // Validate reports every flag that cannot be used.

@@ -22,6 +22,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
+// Server is the flags of every server.
+type Server struct {
+	Connection Connection
+	Logging    Logging
+	Metrics    Metrics
+	// HealthAddress is where to answer /healthz and /readyz; "0" is nowhere.
+	HealthAddress string
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Server) AddFlags(flags *pflag.FlagSet, metrics string) {
+	s.Connection.AddFlags(flags)
+	s.Logging.AddFlags(flags)
+	s.Metrics.AddFlags(flags, metrics)
+	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
+}
+
 // Connection says how to reach a cluster.
 type Connection struct {
 	// Kubeconfig is a file. If it is empty, the ServiceAccount of the Pod is used.
