@@ -118,7 +118,7 @@ build:
 	go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
 	install cmd/kubectl-krake/kubectl_complete-krake bin/
 
-# The image of agent and webhook: by Docker where it answers, else without it, as
+# The image of all servers: by Docker where it answers, else without it, as
 # bin/krake-observer.oci.tar for amd64 and arm64, with the plugin and what is in all
 # that beside it.
 images:

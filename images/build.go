@@ -12,7 +12,7 @@ import (
 
 // The commands: those of the image, and the plugin.
 var (
-	inImage = []string{"agent", "webhook"}
+	inImage = []string{"agent", "habitat", "webhook"}
 	plugin  = "kubectl-krake"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The Dockerfile builds the same as this program: both commands with the same user, and not
+// The Dockerfile builds the same as this program: the same commands with the same user, and not
 // the plugin. It works with any version of Docker, any builder and any base.
 func TestDockerfile(t *testing.T) {
 	text := read(t, "..", "Dockerfile")
@@ -16,7 +16,7 @@ func TestDockerfile(t *testing.T) {
 	}
 	for _, want := range []string{
 		"ARG BUILDER=golang:1.26", "ARG BASE=gcr.io/distroless/static:nonroot", "FROM ${BUILDER} AS build", "FROM ${BASE}",
-		"USER " + user, `CMD ["/agent"]`, "COPY --from=build /out/agent /out/webhook /",
+		"USER " + user, `CMD ["/agent"]`, "COPY --from=build /out/agent /out/habitat /out/webhook /",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("it has no %q", want)

@@ -114,7 +114,7 @@ func imageOf(folder string, p platform, created time.Time) (v1.Image, error) {
 	}
 	return mutate.Append(image, mutate.Addendum{
 		Layer:   layer,
-		History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "go build ./cmd/agent ./cmd/webhook"},
+		History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "go build ./cmd/agent ./cmd/habitat ./cmd/webhook"},
 	})
 }
 

@@ -91,7 +91,7 @@ func TestImages(t *testing.T) {
 	}
 	t.Run("the commands start", func(t *testing.T) {
 		files := layerOf(t, first, index.Manifests[0])
-		for command, flag := range map[string]string{"agent": "--cluster", "webhook": "--namespace"} {
+		for command, flag := range map[string]string{"agent": "--cluster", "habitat": "--habitat-files-image", "webhook": "--namespace"} {
 			checkStarts(t, command, files[command], flag)
 		}
 	})
@@ -252,7 +252,7 @@ func checkPlatform(t *testing.T, folder string, descriptor v1.Descriptor, p plat
 		t.Errorf("config %+v", config)
 	}
 	content := layerOf(t, folder, descriptor)
-	if names := slices.Sorted(maps.Keys(content)); !slices.Equal(names, []string{"agent", "etc/ssl/certs/ca-certificates.crt", "webhook"}) {
+	if names := slices.Sorted(maps.Keys(content)); !slices.Equal(names, []string{"agent", "etc/ssl/certs/ca-certificates.crt", "habitat", "webhook"}) {
 		t.Errorf("the image has %v", names)
 	}
 	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[p.arch]

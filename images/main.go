@@ -4,7 +4,7 @@
 //
 // makes, in that folder,
 //
-//	krake-observer.oci.tar                 the image of agent and webhook, for all platforms
+//	krake-observer.oci.tar                 the image of all servers, for all platforms
 //	krake-observer-linux-amd64.spdx.json   what is in the image of one platform
 //	krake-observer.digest                  the digest of the image for all platforms
 //	kubectl-krake-linux-amd64              the plugin, which is in no image

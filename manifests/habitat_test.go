@@ -189,10 +189,10 @@ func TestRolesOfPeople(t *testing.T) {
 	}
 }
 
-// The controller is a mode of the agent with a user of its own, which no policy takes for an
+// The controller is a command with a user of its own, which no policy takes for an
 // agent. In namespaced mode an administrator has defined Habitats.
 func TestTheControllerOfHabitats(t *testing.T) {
-	everywhere := []string{"--habitat", "--namespace=krake-system"}
+	everywhere := []string{"--namespace=krake-system"}
 	want := map[string][]string{
 		"overlays/habitat": everywhere, "made/strict-habitat": everywhere,
 		"made/habitat-namespaced": append(slices.Clone(everywhere), "--assume-crd-registered", "--namespaces=demo"),
@@ -205,7 +205,7 @@ func TestTheControllerOfHabitats(t *testing.T) {
 		}
 		controller := controllers[0]
 		container := controller.Spec.Template.Spec.Containers[0]
-		if diff := cmp.Diff(want[name], container.Args); diff != "" || !slices.Equal(container.Command, []string{"/agent"}) {
+		if diff := cmp.Diff(want[name], container.Args); diff != "" || !slices.Equal(container.Command, []string{"/habitat"}) {
 			t.Errorf("%s: %v, arguments (-want +got):\n%s", name, container.Command, diff)
 		}
 		if controller.Namespace != "krake-system" || controller.Spec.Template.Spec.ServiceAccountName != "krake-habitat" {

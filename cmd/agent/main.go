@@ -17,18 +17,15 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context) error {
 	var options agent.Options
 	options.AddFlags(pflag.CommandLine)
 	pflag.Parse()
-	if err := options.Validate(); err != nil {
-		return err
+	err := options.Validate()
+	if err == nil {
+		err = agent.Run(ctx, options)
 	}
-	return agent.Run(ctx, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
 }

@@ -33,13 +33,11 @@ func TestHubAndTargetApart(t *testing.T) {
 		options := optionsOf(t, cluster,
 			"--hub-namespaces", atHub+","+atBoth, "--namespaces", atTarget+","+atBoth, "--namespace-map", atHub+"="+atTarget,
 			"--hub-kubeconfig=hub", "--hub-uid=another-cluster")
-		agent, err := newAgent(t.Context(), options, Configs{Hub: hub, Target: server})
-		kit.Must(t, err)
+		configs := Configs{Hub: hub, Target: server}
 		if cluster == name {
-			agent.configs.Registry = registry
+			configs.Registry = registry
 		}
-		kit.Must(t, agent.connect())
-		defer start(t, agent)()
+		defer start(t, newProcess(t, options, configs))()
 	}
 	signer := newSigner(t, clients)
 	createApplication(t, clients, signer, atHub, name, `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}]`)
@@ -82,10 +80,8 @@ func TestNamespacesOfOneClusterAreNotMapped(t *testing.T) {
 	system, err := clients.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	kit.Must(t, err)
 	options := optionsOf(t, name, "--hub-namespaces", name+"-hub", "--namespace-map", name+"-hub="+name+"-target", "--hub-kubeconfig=hub", "--hub-uid", string(system.UID))
-	agent, err := newAgent(t.Context(), options, Configs{Hub: rest.CopyConfig(server), Target: server})
-	kit.Must(t, err)
+	agent := newProcess(t, options, Configs{Hub: rest.CopyConfig(server), Target: server})
 	defer agent.stop()
-	kit.Must(t, agent.connect())
 	check.Fails(t, "the agent", agent.run(), "--namespace-map: hub and target are one cluster, and an Application could have objects")
 }
 

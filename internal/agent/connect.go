@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,146 +26,186 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent/telemetry"
 	"github.com/krake-observer/krake-observer/internal/apply"
 	"github.com/krake-observer/krake-observer/internal/discovery"
+	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/observer"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// connect puts the loop between the store of Applications on the hub and the
-// observers on the target.
-func (a *replica) connect() error {
-	behindFence := right.Fence(a.target.Config, a.tenure.Target)
-	clients, err := target.NewClients(behindFence)
-	if err != nil {
-		return err
-	}
-	lists, err := telemetry.NewLists(behindFence, a.counts.CountRequest)
-	if err != nil {
-		return err
-	}
-	clusters, err := target.NewAccounts(behindFence, apply.New(clients.Objects, name, a.counts.CountRequest), name, a.counts.CountRequest)
-	if err != nil {
-		return err
-	}
-	store := hub.NewStore(telemetry.CountWrites(a.manager.GetClient(), a.counts.CountRequest), name, a.options.Cluster, a.keys.Current, a.tenure.Hub)
-	applications, err := a.newHubResync(store)
-	if err != nil {
-		return err
-	}
-	kinds := discovery.NewKinds(clients.Discovery, a.notifications.notifyAfter, time.Now, a.configs.Logger.WithName("kinds"))
-	observers := observer.New(a.ctx, observer.Options{
-		Client: clients.Objects, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: a.options.Namespaces.Target,
-		Notify: a.notifications.notify, Crowded: a.notifications.crowded, OwnerOf: a.ownerOf,
-		Summarise: reconcile.Summarise, Resync: a.options.Resync, Now: time.Now, Logger: a.configs.Logger.WithName("observer"),
-	})
-	reporter := telemetry.NewReporter(a.events.Hub, a.events.Target, a.configs.Logger, a.counts, time.Now)
-	turns := newTurns(a.options.Concurrency, a.notifications.notifyFirst, a.notifications.crowded)
-	reconciler := &reconcile.Reconciler{
-		ClusterName: a.options.Cluster, Target: a.who.UID, Scope: a.options.Reach.Scope, RequireAccount: a.options.RequireServiceAccount,
-		Namespaces:   reconcile.Namespaces{Map: a.options.Namespaces.mapping(), Allowed: a.options.Namespaces.Target},
-		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, FieldManager: name, MaxHold: a.options.MaxHold,
-		Slots: semaphore.NewWeighted(int64((parallelWrites - 1) * a.options.Concurrency)), MayBegin: turns.take,
-		Report: reporter.Report, Failing: reporter.Failing, Now: time.Now,
-	}
-	if reconciler.Sources, err = sources.New(a.options.Sources); err != nil {
-		return err
-	}
-	if err := a.addHooks(reconciler, store); err != nil {
-		return err
-	}
-	if err := a.addGuard(reconciler, store, kinds); err != nil {
-		return err
-	}
-	a.changes.pending, a.changes.resyncTarget, a.changes.resyncHub = reconciler.Pending, observers.ResyncNow, applications.Now
-	if err := a.register(observers, kinds, reconciler, turns); err != nil {
-		return err
-	}
-	definitions := &discovery.Definitions{Client: clients.Metadata, Redefine: kinds.Redefine, Logger: a.configs.Logger.WithName("kinds")}
-	for _, run := range []func(context.Context) error{observers.Resync, applications.Run, definitions.Start} {
-		if err := a.manager.Add(manager.RunnableFunc(right.OnceActing(a.tenure, run))); err != nil {
-			return err
-		}
-	}
-	return a.addLoop(store, &loop{right.Confirmed(a.tenure, applications.Confirmed()), kinds, reconciler, turns})
+// replica is one process of the agent.
+type replica struct {
+	*base
+
+	changes *changes
 }
 
-// ownerOf returns the Application that an object names, if this replica acts for it.
-func (a *replica) ownerOf(live map[string]any) (observer.Owner, bool) {
-	owner, ok := application.OwnerOf(live)
-	return owner, ok && a.tenure.Owns(owner.Namespace)
-}
-
-// newHubResync compares the Applications with what is known of them.
-func (a *replica) newHubResync(store *hub.Store) (*hub.Resync, error) {
-	lists, err := telemetry.NewLists(a.hub.Config, a.counts.CountRequest)
+// newReplica puts the loop between the store of Applications on the hub and the observers on
+// the target. It sends no request to either, because they may be unreachable for hours.
+func newReplica(ctx context.Context, options Options, configs Configs) (*replica, error) {
+	b, err := newBase(ctx, options, configs)
 	if err != nil {
 		return nil, err
 	}
-	return hub.NewResync(hub.ResyncOptions{
-		Cluster: a.options.Cluster, Namespaces: a.options.Namespaces.Hub, Interval: a.options.Resync,
-		Lists: lists, Cached: a.manager.GetCache(), Live: a.manager.GetAPIReader(), Store: store,
-		Notify: a.notifyOfMissed, Logger: a.configs.Logger.WithName("applications"),
+	store, applications, err := b.newStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fenced := right.Fence(b.target.Config, b.tenure.Target)
+	clients, err := target.NewClients(fenced)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := target.NewAccounts(fenced, apply.New(clients.Objects, name, b.counts.CountRequest), name, b.counts.CountRequest)
+	if err != nil {
+		return nil, err
+	}
+	observers, err := b.newObservers(ctx, fenced, clients.Objects)
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := b.newIssuer()
+	if err != nil {
+		return nil, err
+	}
+	logger := configs.Logger.WithName("kinds")
+	kinds := discovery.NewKinds(clients.Discovery, b.notifications.notifyAfter, time.Now, logger)
+	definitions := &discovery.Definitions{Client: clients.Metadata, Redefine: kinds.Redefine, Logger: logger}
+	turns := newTurns(options.Concurrency, b.notifications.notifyFirst, b.notifications.crowded)
+	reconciler, err := b.newReconciler(store, clusters, observers, kinds, turns, issuer)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		b.addHooks(issuer, reconciler, store),
+		b.addGuard(reconciler, store, kinds),
+		b.register(observers, kinds, reconciler, turns),
+		b.addOnceActing(observers.Resync), b.addOnceActing(applications.Run), b.addOnceActing(definitions.Start),
+		b.addLoop(store, &loop{right.Confirmed(b.tenure, applications.Confirmed()), reconciler, turns, b.notifications.endCrowd}),
+	)
+	return &replica{b, &changes{
+		cluster: options.Cluster, acting: b.counts.SetActing, refusal: b.tenure.Refusal,
+		known: b.known.Names, pending: reconciler.Pending, wake: b.notifications.notifyAll, recorder: b.events.Hub,
+		renewTarget: b.target.Renew, renewHub: b.hub.Renew, resyncTarget: observers.ResyncNow, resyncHub: applications.Now,
+	}}, err
+}
+
+// newStore makes the store of Applications, and what compares them with what is known of them.
+func (b *base) newStore(ctx context.Context) (*hub.Store, *hub.Resync, error) {
+	// With other keys, other signatures are valid.
+	keys, err := hub.WatchKeys(ctx, b.manager.GetCache(), func() { b.notifications.notifyAll(b.known.Names()) }, b.configs.Logger.WithName("keys"))
+	if err != nil {
+		return nil, nil, err
+	}
+	store := hub.NewStore(telemetry.CountWrites(b.manager.GetClient(), b.counts.CountRequest), name, b.options.Cluster, keys.Current, b.tenure.Hub)
+	lists, err := telemetry.NewLists(b.hub.Config, b.counts.CountRequest)
+	if err != nil {
+		return nil, nil, err
+	}
+	resync, err := hub.NewResync(hub.ResyncOptions{
+		Cluster: b.options.Cluster, Namespaces: b.options.Namespaces.Hub, Interval: b.options.Resync,
+		Lists: lists, Cached: b.manager.GetCache(), Live: b.manager.GetAPIReader(), Store: store,
+		Notify: b.notifyOfMissed, Logger: b.configs.Logger.WithName("applications"),
 	})
+	return store, resync, err
 }
 
 // notifyOfMissed wakes an Application of which the watch has missed a change, and those that wait for it.
-func (a *replica) notifyOfMissed(changed types.NamespacedName) {
-	a.notifications.notify(changed)
-	for _, waiting := range a.known.WaitingFor(changed) {
-		a.notifications.notify(waiting)
+func (b *base) notifyOfMissed(changed types.NamespacedName) {
+	for _, name := range append([]types.NamespacedName{changed}, b.known.WaitingFor(changed)...) {
+		b.notifications.notify(name)
 	}
 }
 
-// waitingFor requests a pass for each Application that waits for a changed one before it begins.
-func (a *replica) waitingFor(_ context.Context, changed client.Object) []ctrl.Request {
-	var requests []ctrl.Request
-	for _, waiting := range a.known.WaitingFor(client.ObjectKeyFromObject(changed)) {
-		requests = append(requests, ctrl.Request{NamespacedName: waiting})
+// newObservers makes the observers of objects on the target.
+func (b *base) newObservers(ctx context.Context, fenced *rest.Config, objects dynamic.Interface) (*observer.Observers, error) {
+	lists, err := telemetry.NewLists(fenced, b.counts.CountRequest)
+	if err != nil {
+		return nil, err
 	}
-	return requests
+	return observer.New(ctx, observer.Options{
+		Client: objects, Metadata: lists, Selector: application.OwnedByLabel, Namespaces: b.options.Namespaces.Target,
+		Notify: b.notifications.notify, Crowded: b.notifications.crowded, OwnerOf: b.ownerOf,
+		Summarise: reconcile.Summarise, Resync: b.options.Resync, Now: time.Now, Logger: b.configs.Logger.WithName("observer"),
+	}), nil
 }
 
-// register adds the metrics of the agent to the registry, if there is one.
-func (a *replica) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler, turns *turns) error {
-	registry := a.configs.Registry
-	if registry == nil {
-		return nil
+// ownerOf returns the Application that an object names, if this replica acts for it.
+func (b *base) ownerOf(live map[string]any) (observer.Owner, bool) {
+	owner, ok := application.OwnerOf(live)
+	return owner, ok && b.tenure.Owns(owner.Namespace)
+}
+
+// newReconciler makes the loop's passes. Without an issuer it refuses Applications with hooks.
+func (b *base) newReconciler(
+	store *hub.Store, clusters reconcile.Clusters, observers *observer.Observers, kinds *discovery.Kinds, turns *turns, issuer *hooks.Issuer,
+) (*reconcile.Reconciler, error) {
+	fetched, err := sources.New(b.options.Sources)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(a.counts.Register(registry), registry.Register(&telemetry.Gauges{
-		Applications: a.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count,
-		KindOf:   func(resource schema.GroupVersionResource) string { return a.counts.KindLabel(kinds.KindOf(resource)) },
-		HubToken: a.hubToken(),
+	var secrets reconcile.Secrets
+	var shutdowns reconcile.Shutdowns
+	if issuer != nil {
+		secrets, shutdowns = issuer, hooks.NewCaller(b.configs.DialService)
+	}
+	reporter := telemetry.NewReporter(b.events.Hub, b.events.Target, b.configs.Logger, b.counts, time.Now)
+	return &reconcile.Reconciler{
+		ClusterName: b.options.Cluster, Target: b.identity.UID, Scope: b.options.Reach.Scope, RequireAccount: b.options.RequireServiceAccount,
+		Namespaces:   reconcile.Namespaces{Map: b.options.Namespaces.mapping(), Allowed: b.options.Namespaces.Target},
+		Applications: store, Clusters: clusters, Observers: observers, Kinds: kinds, Sources: fetched, FieldManager: name, MaxHold: b.options.MaxHold,
+		Secrets: secrets, Shutdowns: shutdowns, ShutdownDefaults: b.options.Hooks.ShutdownDefaults,
+		Slots: semaphore.NewWeighted(int64((parallelWrites - 1) * b.options.Concurrency)), MayBegin: turns.take,
+		Report: reporter.Report, Failing: reporter.Failing, Now: time.Now,
+	}, nil
+}
+
+// register adds the metrics of the agent to the registry.
+func (b *base) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler, turns *turns) error {
+	registry, hubToken := b.configs.Registry, ""
+	if b.configs.Hub != b.configs.Target {
+		hubToken = b.configs.Hub.BearerTokenFile
+	}
+	return errors.Join(b.counts.Register(registry), registry.Register(&telemetry.Gauges{
+		Applications: b.countStates, Stats: observers.Stats, Contended: reconciler.Contended, Waiting: turns.count,
+		KindOf:   func(resource schema.GroupVersionResource) string { return b.counts.KindLabel(kinds.KindOf(resource)) },
+		HubToken: hubToken,
 	}))
 }
 
-// hubToken returns the file with the token for the hub, empty if the hub is the target.
-func (a *replica) hubToken() string {
-	if a.configs.Hub == a.configs.Target {
-		return ""
-	}
-	return a.configs.Hub.BearerTokenFile
-}
-
 // countStates counts the Applications by state, nil while they are not known.
-func (a *replica) countStates() map[application.State]int {
-	if found, known := a.known.List(); known {
-		return telemetry.CountStates(found, a.options.Cluster)
+func (b *base) countStates() map[application.State]int {
+	if found, known := b.known.List(); known {
+		return telemetry.CountStates(found, b.options.Cluster)
 	}
 	return nil
 }
 
+// addOnceActing adds what runs while this replica acts.
+func (b *base) addOnceActing(run func(context.Context) error) error {
+	return b.manager.Add(manager.RunnableFunc(right.OnceActing(b.tenure, run)))
+}
+
 // addLoop reconciles an Application when it changes, or when an observer notifies it.
 // For the first list of Applications the loop waits without limit.
-func (a *replica) addLoop(store *hub.Store, loop *loop) error {
-	return ctrl.NewControllerManagedBy(a.manager).
+func (b *base) addLoop(store *hub.Store, loop *loop) error {
+	return ctrl.NewControllerManagedBy(b.manager).
 		Named("application").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(a.options.Cluster, store.RecordCached))).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(a.waitingFor)).
-		WatchesRawSource(source.Func(a.notifications.start)).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(hub.IntentChanged(b.options.Cluster, store.RecordCached))).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(b.waitingFor)).
+		WatchesRawSource(source.Func(b.notifications.start)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: a.options.Concurrency, RateLimiter: newBackoff(loop.turns.isWaiting), CacheSyncTimeout: math.MaxInt64,
-			LogConstructor: logOf(a.configs.Logger.WithName("loop")),
+			MaxConcurrentReconciles: b.options.Concurrency, RateLimiter: newBackoff(loop.turns.isWaiting), CacheSyncTimeout: math.MaxInt64,
+			LogConstructor: logOf(b.configs.Logger.WithName("loop")),
 		}).
 		Complete(loop)
+}
+
+// waitingFor requests a pass for each Application that waits for a changed one before it begins.
+func (b *base) waitingFor(_ context.Context, changed client.Object) []ctrl.Request {
+	var requests []ctrl.Request
+	for _, waiting := range b.known.WaitingFor(client.ObjectKeyFromObject(changed)) {
+		requests = append(requests, ctrl.Request{NamespacedName: waiting})
+	}
+	return requests
 }

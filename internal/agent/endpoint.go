@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -19,38 +18,36 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
-// addHooks makes the agent serve hooks, if they are enabled. The loop makes their Secrets and
-// requests shutdowns, and the endpoint passes the calls of Pods to the loop.
-func (a *replica) addHooks(reconciler *reconcile.Reconciler, store *hub.Store) error {
-	options := a.options.Hooks
-	reconciler.ShutdownDefaults = reconcile.ShutdownDefaults{
-		GraceTime: options.GraceTime, Strategy: application.ShutdownStrategy(options.Strategy), Retries: options.Retries,
+// newIssuer returns what makes the Secrets of hooks, nil unless they are enabled.
+func (b *base) newIssuer() (*hooks.Issuer, error) {
+	if !b.options.Hooks.Enabled {
+		return nil, nil
 	}
-	if !options.Enabled {
+	endpoint, err := hooks.ParseEndpoint(b.options.Hooks.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := corev1client.NewForConfig(b.target.Config)
+	if err != nil {
+		return nil, err
+	}
+	return hooks.NewIssuer(secrets, b.options.Namespace, endpoint, time.Now, b.configs.Logger.WithName("hooks")), nil
+}
+
+// addHooks adds the endpoint that passes the calls of Pods to the loop, if there is an issuer.
+func (b *base) addHooks(issuer *hooks.Issuer, reconciler *reconcile.Reconciler, store *hub.Store) error {
+	if issuer == nil {
 		return nil
 	}
-	endpoint, err := hooks.ParseEndpoint(options.Endpoint)
-	if err != nil {
-		return err
-	}
-	secrets, err := corev1client.NewForConfig(a.target.Config)
-	if err != nil {
-		return err
-	}
-	logger, registry := a.configs.Logger.WithName("hooks"), a.configs.Registry
-	if registry == nil {
-		registry = prometheus.NewRegistry() // it is not served
-	}
-	issuer := hooks.NewIssuer(secrets, a.options.Namespace, endpoint, time.Now, logger)
 	server, err := hooks.NewServer(hooks.ServerOptions{
-		Address: options.Address, Issuer: issuer, Applications: whileActing{store, a.tenure}, Actions: &hookActions{reconciler, store, a.manager.GetAPIReader(), a.notifications.notify},
-		Logger: logger, Registerer: registry, Now: time.Now,
+		Address: b.options.Hooks.Address, Issuer: issuer, Applications: whileActing{store, b.tenure},
+		Actions: &hookActions{reconciler, store, b.manager.GetAPIReader(), b.notifications.notify},
+		Logger:  b.configs.Logger.WithName("hooks"), Registerer: b.configs.Registry, Now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
-	reconciler.Secrets, reconciler.Shutdowns = issuer, hooks.NewCaller(a.configs.DialService)
-	return errors.Join(a.manager.Add(issuer), a.manager.Add(server), a.manager.AddReadyzCheck("hooks", issuer.Ready))
+	return errors.Join(b.manager.Add(issuer), b.manager.Add(server), b.manager.AddReadyzCheck("hooks", issuer.Ready))
 }
 
 // whileActing reads Applications while this replica acts for them: the cache of another replica may be

@@ -21,17 +21,17 @@ import (
 const guardPatience = time.Second
 
 // addGuard makes every replica serve the guard, if it is enabled.
-func (a *replica) addGuard(reconciler *reconcile.Reconciler, store *hub.Store, kinds *discovery.Kinds) error {
-	if !a.options.Guard.Enabled {
+func (b *base) addGuard(reconciler *reconcile.Reconciler, store *hub.Store, kinds *discovery.Kinds) error {
+	if !b.options.Guard.Enabled {
 		return nil
 	}
-	objects, err := dynamic.NewForConfig(a.target.Config)
+	objects, err := dynamic.NewForConfig(b.target.Config)
 	if err != nil {
 		return err
 	}
-	serve, err := guard.New(a.manager, a.target.Config, a.configs.Registry, a.options.Namespace, a.options.Guard, guard.Source{
+	serve, err := guard.New(b.manager, b.target.Config, b.configs.Registry, b.options.Namespace, b.options.Guard, guard.Source{
 		Get: store.Get, Home: reconciler.Namespaces.Of, Report: reconciler.Report, MaxHold: reconciler.MaxHold, Now: time.Now,
-		Logger: a.configs.Logger.WithName("guard"),
+		Logger: b.configs.Logger.WithName("guard"),
 		Types: func(id manifest.ID) *apitypes.Types {
 			found, _ := kinds.Describe(id)
 			return found
@@ -56,5 +56,5 @@ func (a *replica) addGuard(reconciler *reconcile.Reconciler, store *hub.Store, k
 	if err != nil {
 		return err
 	}
-	return a.manager.Add(&everywhere{serve})
+	return b.manager.Add(&everywhere{serve})
 }

@@ -7,7 +7,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 )
 
@@ -24,22 +23,26 @@ const unsureFor = time.Second
 // loop handles Applications while this replica may act. Otherwise they wait.
 type loop struct {
 	right  right.Grant
-	kinds  *discovery.Kinds
 	passes passes
 	turns  *turns
+	// passed is called after each pass.
+	passed func()
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	defer l.turns.end(request.NamespacedName)
-	if l.turns.isWaiting(request.NamespacedName) { // it came first for its turn, and comes as others do later
-		defer func() { result.Priority = new(0) }()
+	waited := l.turns.isWaiting(request.NamespacedName)
+	result, err := l.pass(ctx, request)
+	if waited {
+		result.Priority = new(0) // otherwise a requeue keeps the priority with which it was woken
 	}
-	if l.right.Wait(ctx) != nil {
-		return ctrl.Result{}, nil // the agent ends
-	}
-	if !l.right.Owns(request.Namespace) {
-		return ctrl.Result{}, nil
+	return result, err
+}
+
+func (l *loop) pass(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if l.right.Wait(ctx) != nil || !l.right.Owns(request.Namespace) {
+		return ctrl.Result{}, nil // the agent ends, or another shard acts
 	}
 	ctx, done := right.Outlive(ctx, l.right.Grace())
 	defer done()
@@ -49,7 +52,6 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl
 	case err != nil: // another replica may act by now: it will show
 		return ctrl.Result{RequeueAfter: unsureFor}, nil
 	}
-	l.kinds.Forget(request.NamespacedName)
-	defer l.turns.crowded() // it notices an empty queue only when it is asked
+	defer l.passed()
 	return l.passes.Reconcile(ctx, request)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/krake-observer/krake-observer/internal/apierror"
-	"github.com/krake-observer/krake-observer/internal/discovery"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/reconcile"
 	"github.com/krake-observer/krake-observer/test/check"
@@ -153,9 +151,9 @@ func TestLoop(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
-			kinds, turns := discovery.NewKinds(nil, nil, time.Now, logr.Discard()), newTurns(1, nil, never)
+			turns := newTurns(1, nil, never)
 			turns.take(appName)
-			result, err := (&loop{c.right, kinds, &passes, turns}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
+			result, err := (&loop{c.right, &passes, turns, func() {}}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 			if err != nil || result.RequeueAfter != c.again {
 				t.Errorf("result %v, error %v", result, err)
 			}
@@ -170,7 +168,7 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	_, err := (&loop{granted{}, discovery.NewKinds(nil, nil, time.Now, logr.Discard()), kept, newTurns(1, nil, never)}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	_, err := (&loop{granted{}, kept, newTurns(1, nil, never), func() {}}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
 	kit.Must(t, err)
 	check.Must(t, kept.during)
 }
@@ -193,8 +191,8 @@ func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 // failure. Each pass looks whether the queue is empty.
 func TestLoopAfterATurn(t *testing.T) {
 	asked := 0
-	turns := newTurns(1, func(types.NamespacedName) {}, func() bool { asked++; return false })
-	l := &loop{granted{}, discovery.NewKinds(nil, nil, time.Now, logr.Discard()), &passed{}, turns}
+	turns := newTurns(1, func(types.NamespacedName) {}, never)
+	l := &loop{granted{}, &passed{}, turns, func() { asked++ }}
 	pass := func() *int {
 		result, err := l.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 		kit.Must(t, err)

@@ -19,37 +19,38 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/krake-observer/krake-observer/internal/agent/hub"
+	"github.com/krake-observer/krake-observer/internal/options"
 )
 
 // newManager makes a manager on the hub. Its cache has the Applications of this cluster, and the public
 // keys of the webhook. It elects no leader: the Leases decide which
 // replica acts.
-func newManager(ctx context.Context, options Options, hubConfig, targetConfig *rest.Config, logger logr.Logger) (manager.Manager, error) {
-	selector, err := hub.SelectorOf(options.Cluster)
+func newManager(ctx context.Context, from Options, hubConfig, targetConfig *rest.Config, logger logr.Logger) (manager.Manager, error) {
+	selector, err := hub.SelectorOf(from.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := metricsServer(options, targetConfig)
+	metrics, err := metricsServer(from, targetConfig)
 	if err != nil {
 		return nil, err
 	}
 	return ctrl.NewManager(hubConfig, manager.Options{
 		Logger:         logger,
 		MapperProvider: knowKinds,
-		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-			inner, err := cache.New(config, options)
+		NewCache: func(config *rest.Config, cached cache.Options) (cache.Cache, error) {
+			inner, err := cache.New(config, cached)
 			return endingCache{inner, ctx}, err
 		},
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.ConfigMap{}: {Label: selector, Namespaces: inNamespaces(options.Namespaces.Hub), Transform: cache.TransformStripManagedFields()},
+				&corev1.ConfigMap{}: {Label: selector, Namespaces: options.CacheNamespaces(from.Namespaces.Hub), Transform: cache.TransformStripManagedFields()},
 				&corev1.Secret{}:    hub.CacheKeys(),
 			},
 			// A read of anything else is an error, and begins no watch.
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller:             config.Controller{SkipNameValidation: new(true)}, // it is unique in one agent
-		HealthProbeBindAddress: options.HealthAddress,
+		HealthProbeBindAddress: from.HealthAddress,
 		Metrics:                metrics,
 	})
 }
@@ -77,18 +78,6 @@ func knowKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// inNamespaces restricts a cache to namespaces; without any, one request lists them all.
-func inNamespaces(names []string) map[string]cache.Config {
-	if len(names) == 0 {
-		return nil
-	}
-	namespaces := make(map[string]cache.Config, len(names))
-	for _, name := range names {
-		namespaces[name] = cache.Config{}
-	}
-	return namespaces
-}
-
 // endingCache lets the agent end before the cache has synced: the manager waits for the
 // sync, whatever its own context says.
 type endingCache struct {
@@ -103,17 +92,6 @@ func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	defer cancel()
 	defer context.AfterFunc(c.agent, cancel)()
 	return c.Cache.WaitForCacheSync(ctx) || c.agent.Err() != nil
-}
-
-// addChecks adds the probes. The process is healthy while it answers. It is ready once it
-// knows the Applications, unless it must not act; from then on an unreachable hub or target
-// does not matter.
-func addChecks(mgr manager.Manager, known *hub.Known, refusal func() string) error {
-	return errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("applications", known.Check),
-		mgr.AddReadyzCheck("lease", unlessRefused(refusal)),
-	)
 }
 
 // unlessRefused fails with the reason for which the agent must not act.

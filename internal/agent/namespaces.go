@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/krake-observer/krake-observer/internal/options"
 )
 
 // Namespaces are the namespaces of Applications on the hub, and of their objects on the target.
@@ -38,7 +39,7 @@ func (n *Namespaces) mapping() map[string]string {
 }
 
 func (n *Namespaces) validate() error {
-	failures := []error{validateNames("--hub-namespaces", n.Hub), validateNames("--namespaces", n.Target)}
+	failures := []error{options.ValidateNames("--hub-namespaces", n.Hub...), options.ValidateNames("--namespaces", n.Target...)}
 	for _, entry := range n.Map {
 		failures = append(failures, n.validateEntry(entry))
 	}
@@ -48,22 +49,12 @@ func (n *Namespaces) validate() error {
 	return n.validateApart()
 }
 
-func validateNames(flag string, names []string) error {
-	var failures []error
-	for _, name := range names {
-		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			failures = append(failures, fmt.Errorf("%s: %q: %s", flag, name, strings.Join(problems, ", ")))
-		}
-	}
-	return errors.Join(failures...)
-}
-
 func (n *Namespaces) validateEntry(entry string) error {
 	hub, target, ok := strings.Cut(entry, "=")
 	if !ok {
 		return fmt.Errorf("--namespace-map: %q is not of the form hub=target", entry)
 	}
-	failures := []error{validateNames("--namespace-map", []string{hub, target})}
+	failures := []error{options.ValidateNames("--namespace-map", hub, target)}
 	if !allows(n.Hub, hub) {
 		failures = append(failures, fmt.Errorf("--namespace-map: %s: %s is not among --hub-namespaces", entry, hub))
 	}

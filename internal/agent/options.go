@@ -3,11 +3,9 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krake-observer/krake-observer/internal/agent/guard"
 	"github.com/krake-observer/krake-observer/internal/agent/sources"
@@ -16,8 +14,8 @@ import (
 	"github.com/krake-observer/krake-observer/internal/reach"
 	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	front "github.com/krake-observer/krake-observer/pkg/habitat"
 	"github.com/krake-observer/krake-observer/pkg/mutate"
+	"github.com/krake-observer/krake-observer/pkg/reconcile"
 )
 
 // leastResync keeps the resync from becoming a poll.
@@ -30,16 +28,13 @@ const parallelWrites = 4
 
 // Options of the agent.
 type Options struct {
-	// Connection is that to the target, where the objects are.
-	Connection options.Connection
-	Logging    options.Logging
+	options.Server // its connection is that to the target, where the objects are
+
 	Reach      reach.Options
-	Metrics    options.Metrics
 	Lease      right.LeaseOptions
 	Namespaces Namespaces
 	Hooks      Hooks
 	Sources    sources.Options
-	Habitat    Habitat
 	Guard      guard.Options
 
 	// HubKubeconfig is a file that says how to reach the hub, where the
@@ -62,21 +57,16 @@ type Options struct {
 	// Resync is the interval in which the caches are compared with the API servers; 0 is
 	// never.
 	Resync time.Duration
-	// HealthAddress is where to listen; "0" is nowhere.
-	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	o.Connection.AddFlags(flags)
-	o.Logging.AddFlags(flags)
+	o.Server.AddFlags(flags, ":8443")
 	o.Reach.AddFlags(flags)
-	o.Metrics.AddFlags(flags, ":8443")
 	o.Lease.AddFlags(flags)
 	o.Namespaces.addFlags(flags)
 	o.Hooks.addFlags(flags)
 	o.Sources.AddFlags(flags)
-	o.Habitat.addFlags(flags)
 	o.Guard.AddFlags(flags)
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "file that says how to reach the hub, where the Applications are (default: the hub is the cluster of --kubeconfig)")
 	flags.StringVar(&o.HubUID, "hub-uid", "", "UID of the namespace kube-system of the hub, for --namespace-map: an agent whose cluster has the same one ends")
@@ -85,16 +75,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Cluster, "cluster", application.LocalCluster, "name of the cluster whose Applications the agent carries out")
 	flags.StringVar(&o.Namespace, "namespace", "krake-agents", "namespace of the agent's Lease, on the cluster where it runs")
 	flags.IntVar(&o.Concurrency, "concurrency", 8, "how many Applications the agent handles at once; at most half of them, but one at least, may have a new spec or be deleted; it writes at most four times as many objects at once")
-	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 	flags.DurationVar(&o.MaxHold, "max-hold", 4*time.Hour, "how long at most an object may be held by the annotation "+application.HoldUntilAnnotation+"; 0: not at all")
 	flags.DurationVar(&o.Resync, "resync-period", 10*time.Minute, "how often, about, to compare what is known of the objects with a list of their metadata, in case a watch is mute; 0: never")
 }
 
 // Validate reports every flag that cannot be used.
 func (o *Options) Validate() error {
-	failures := []error{o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(), o.Sources.Validate(o.RequireServiceAccount), o.validateHabitat(), o.Habitat.validate(), o.Guard.Validate()}
-	if problems := validation.IsDNS1123Label(o.Cluster); len(problems) > 0 {
-		failures = append(failures, fmt.Errorf("--cluster: %q: %s", o.Cluster, strings.Join(problems, ", ")))
+	failures := []error{
+		o.Logging.Validate(), o.Reach.Validate(), o.Lease.Validate(), o.Namespaces.validate(), o.Hooks.validate(),
+		o.Sources.Validate(o.RequireServiceAccount), o.Guard.Validate(), options.ValidateNames("--cluster", o.Cluster),
 	}
 	if o.Namespace == "" {
 		failures = append(failures, errors.New("--namespace: must not be empty"))
@@ -137,44 +126,14 @@ func (o *Options) validateMap() error {
 const ofOneCluster = "and an Application could have objects in a namespace where its user has no rights: " +
 	"leave it out, and create the Applications in the namespaces of their objects"
 
-// validateHabitat refuses the flags of the agent, which would have no effect on Habitats.
-func (o *Options) validateHabitat() error {
-	if !o.Habitat.Enabled {
-		return nil
-	}
-	var failures []error
-	for _, wrong := range []struct {
-		flag string
-		set  bool
-	}{
-		{"--hub-kubeconfig", o.HubKubeconfig != ""},
-		{"--hub-uid", o.HubUID != ""},
-		{"--hub-namespaces", len(o.Namespaces.Hub) > 0},
-		{"--namespace-map", len(o.Namespaces.Map) > 0},
-		{"--hooks", o.Hooks.Enabled},
-		{"--guard", o.Guard.Enabled},
-		{"--shards", o.Lease.Shards > 1},
-		{"--url-source-hosts", len(o.Sources.Hosts) > 0},
-		{"--require-service-account", o.RequireServiceAccount},
-	} {
-		if wrong.set {
-			failures = append(failures, fmt.Errorf("%s: cannot be used with --habitat: Habitats are where hub and target are one cluster, and that flag is the agent's", wrong.flag))
-		}
-	}
-	return errors.Join(failures...)
-}
-
 // Hooks are the options of the endpoint that Pods call, and of shutdowns.
 type Hooks struct {
 	// Enabled: the agent makes the Secrets of hooks, and serves the endpoint.
 	Enabled bool
 	// Address is where to listen, and Endpoint the URL by which Pods reach that.
 	Address, Endpoint string
-	// GraceTime, Strategy and Retries hold for an Application without annotations of its
-	// own.
-	GraceTime time.Duration
-	Strategy  string
-	Retries   int
+	// ShutdownDefaults hold for an Application without annotations of its own.
+	reconcile.ShutdownDefaults
 }
 
 func (h *Hooks) addFlags(flags *pflag.FlagSet) {
@@ -182,7 +141,7 @@ func (h *Hooks) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.Address, "hooks-bind-address", ":8444", "where to serve the hooks")
 	flags.StringVar(&h.Endpoint, "hooks-endpoint", "https://krake-hooks.krake-agents.svc", "URL by which Pods reach the hooks: https://host[:port]")
 	flags.DurationVar(&h.GraceTime, "shutdown-grace-time", 30*time.Second, "how long an Application has to confirm its shutdown, unless annotation "+application.ShutdownGraceTimeAnnotation+" says otherwise")
-	flags.StringVar(&h.Strategy, "shutdown-failure-strategy", string(application.GiveUpShutdown),
+	flags.StringVar((*string)(&h.Strategy), "shutdown-failure-strategy", string(application.GiveUpShutdown),
 		"what to do with an Application that does not confirm, unless annotation "+application.ShutdownStrategyAnnotation+" says otherwise: give_up (keep it) or delete")
 	flags.IntVar(&h.Retries, "shutdown-retry-count", 0, "how often to ask an Application again if it does not confirm, unless annotation "+application.ShutdownRetryCountAnnotation+" says otherwise")
 }
@@ -197,38 +156,11 @@ func (h *Hooks) validate() error {
 	if h.GraceTime < time.Second {
 		failures = append(failures, errors.New("--shutdown-grace-time: must be at least 1s"))
 	}
-	if strategy := application.ShutdownStrategy(h.Strategy); strategy != application.GiveUpShutdown && strategy != application.DeleteAnyway {
+	if h.Strategy != application.GiveUpShutdown && h.Strategy != application.DeleteAnyway {
 		failures = append(failures, fmt.Errorf("--shutdown-failure-strategy: %q is neither give_up nor delete", h.Strategy))
 	}
 	if h.Retries < 0 {
 		failures = append(failures, errors.New("--shutdown-retry-count: must not be negative"))
 	}
 	return errors.Join(failures...)
-}
-
-// Habitat are the options of the process that makes Applications of Habitats.
-type Habitat struct {
-	// Enabled: this process carries out Habitats, and no Applications.
-	Enabled bool
-	// AssumeRegistered leaves the CustomResourceDefinition to another installer.
-	AssumeRegistered bool
-	// FilesImage is the image of the init container that copies files.
-	FilesImage string
-}
-
-func (h *Habitat) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&h.Enabled, "habitat", false,
-		"make Applications of Habitats, for the agent of this cluster to carry out, and keep their peer files; this process is then no agent itself")
-	flags.BoolVar(&h.AssumeRegistered, "assume-crd-registered", false, "with --habitat: do not register the CustomResourceDefinition of Habitats; an administrator does")
-	flags.StringVar(&h.FilesImage, "habitat-files-image", front.DefaultFilesImage, "with --habitat: image with sh and cp, of the init container that copies the files of filesSecretName")
-}
-
-func (h *Habitat) validate() error {
-	switch {
-	case !h.Enabled && h.AssumeRegistered:
-		return errors.New("--assume-crd-registered: has a meaning with --habitat only")
-	case h.Enabled && h.FilesImage == "":
-		return errors.New("--habitat-files-image: must not be empty")
-	}
-	return nil
 }

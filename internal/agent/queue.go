@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,17 +57,14 @@ func (b backoff) When(request ctrl.Request) time.Duration {
 // come before there is a queue are dropped: at its start the controller passes over every
 // Application.
 type notifications struct {
-	mu    sync.RWMutex
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[ctrl.Request]]
 	// passed: the queue was empty once, so each Application has had its first pass.
 	passed atomic.Bool
 }
 
 // start is called before any reconciliation.
 func (n *notifications) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.queue = queue
+	n.queue.Store(&queue)
 	return nil
 }
 
@@ -104,19 +100,21 @@ func (n *notifications) notifyWith(priority int, owners ...types.NamespacedName)
 // crowded reports that Applications wait for their first pass after the start. Later, a queue is no crowd: its
 // Applications have their objects.
 func (n *notifications) crowded() bool {
-	queue := n.started()
-	if queue == nil || n.passed.Load() {
-		return false
+	n.endCrowd()
+	return n.started() != nil && !n.passed.Load()
+}
+
+// endCrowd records that the queue is empty, if it is. It is called after each pass, because later
+// the queue may have other Applications.
+func (n *notifications) endCrowd() {
+	if queue := n.started(); queue != nil && queue.Len() == 0 {
+		n.passed.Store(true)
 	}
-	if queue.Len() > 0 {
-		return true
-	}
-	n.passed.Store(true)
-	return false
 }
 
 func (n *notifications) started() workqueue.TypedRateLimitingInterface[ctrl.Request] {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.queue
+	if queue := n.queue.Load(); queue != nil {
+		return *queue
+	}
+	return nil
 }

@@ -2,14 +2,16 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
+	"slices"
 
+	"k8s.io/client-go/rest"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/options"
+	"github.com/krake-observer/krake-observer/internal/right"
 	"github.com/krake-observer/krake-observer/internal/supported"
 )
 
@@ -20,69 +22,72 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	agent := name
-	if options.Habitat.Enabled {
-		agent = habitat.Name
-	}
-	configs, err := connections(options, agent)
+	configs, err := connections(options)
 	if err != nil {
 		return err
 	}
-	if err := configs.checkServers(); err != nil {
-		return err
+	for _, server := range slices.Compact([]*rest.Config{configs.Target, configs.Hub}) {
+		if err := supported.CheckServer(server); err != nil {
+			return err
+		}
 	}
 	configs.Registry, configs.Logger = ctrlmetrics.Registry, logger
-	if options.Habitat.Enabled {
-		return runHabitats(ctx, options, configs)
-	}
 	return RunWith(ctx, options, configs)
 }
 
 // connections reads the configurations of target and hub. Without a hub, the target is the hub.
-func connections(from Options, userAgent string) (Configs, error) {
-	target, err := from.Connection.Config(userAgent)
+func connections(from Options) (Configs, error) {
+	target, err := from.Connection.Config(name)
 	if err != nil || from.HubKubeconfig == "" {
 		return Configs{Hub: target, Target: target}, err
 	}
-	hub, err := (&options.Connection{Kubeconfig: from.HubKubeconfig}).Config(userAgent)
+	hub, err := (&options.Connection{Kubeconfig: from.HubKubeconfig}).Config(name)
 	if err != nil {
 		return Configs{}, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	return Configs{Hub: hub, Target: target}, nil
 }
 
-// checkServers returns an error if hub or target is too old.
-func (c Configs) checkServers() error {
-	err := supported.CheckServer(c.Target)
-	if err == nil && c.Hub != c.Target {
-		err = supported.CheckServer(c.Hub)
-	}
-	return err
-}
-
 // RunWith is [Run] in a process that may have other agents, of other clusters.
 func RunWith(ctx context.Context, options Options, configs Configs) error {
-	agent, err := newAgent(ctx, options, configs)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	agent, err := newReplica(ctx, options, configs)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	defer agent.stop()
-	if err := agent.connect(); err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	return agent.run()
+	return agent.run(ctx, stop)
 }
 
-// recheckHabitats is the interval in which the Habitat operator looks at every Habitat.
-const recheckHabitats = 30 * time.Second
+// run runs the replica, and stops its work with its right to act. The Leases outlive the work
+// that needs them, and the Events outlive both.
+func (r *replica) run(ctx context.Context, stop context.CancelFunc) error {
+	mute, err := r.events.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer mute()
+	holding, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.hold(ctx, holding)
+		stop()
+	}()
+	err = r.manager.Start(ctx)
+	giveBack()
+	return errors.Join(err, <-ended)
+}
 
-// runHabitats runs the controllers of Habitats instead of an agent.
-func runHabitats(ctx context.Context, options Options, configs Configs) error {
-	return habitat.Run(ctx, habitat.Options{
-		Config: configs.Target, Logger: configs.Logger, Metrics: options.Metrics.Server(), HealthAddress: options.HealthAddress,
-		Cluster: options.Cluster, Namespaces: options.Namespaces.Target,
-		AssumeRegistered: options.Habitat.AssumeRegistered, FilesImage: options.Habitat.FilesImage, Recheck: recheckHabitats,
-		LeaseNamespace: options.Namespace, Elect: options.Lease.Elect,
-		LeaseDuration: options.Lease.Duration, RenewDeadline: options.Lease.RenewDeadline, RetryPeriod: options.Lease.RetryPeriod,
-	})
+// hold asks for the Leases once the Applications are known. A replica that must still list
+// them would block another one that has them.
+func (r *replica) hold(work, holding context.Context) error {
+	if r.manager.GetCache().WaitForCacheSync(work) && work.Err() == nil {
+		err := r.tenure.Run(holding, r.changes.react)
+		if errors.Is(err, right.ErrTargetIsHub) {
+			return fmt.Errorf("--namespace-map: %w, %s", err, ofOneCluster)
+		}
+		return err
+	}
+	return nil // it ends before
 }

@@ -47,12 +47,32 @@ func TestMain(m *testing.M) {
 
 const patience = 30 * time.Second
 
-// newReplica returns one of several agents of a cluster, without its loop.
-func newReplica(t *testing.T, cluster string) *replica {
+// process is a replica with its context.
+type process struct {
+	*replica
+
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func (p process) run() error { return p.replica.run(p.ctx, p.stop) }
+
+// newProcess returns one of several agents of a cluster.
+func newProcess(t *testing.T, options Options, configs Configs) process {
 	t.Helper()
-	replica, err := newAgent(t.Context(), optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
+	ctx, stop := context.WithCancel(t.Context())
+	if configs.Registry == nil {
+		configs.Registry = prometheus.NewPedanticRegistry()
+	}
+	replica, err := newReplica(ctx, options, configs)
 	kit.Must(t, err)
-	return replica
+	return process{replica, ctx, stop}
+}
+
+// newLocal returns one of several agents of a cluster that is hub and target.
+func newLocal(t *testing.T, cluster string) process {
+	t.Helper()
+	return newProcess(t, optionsOf(t, cluster), Configs{Hub: server, Target: server, Logger: logr.Discard()})
 }
 
 // optionsOf returns the options of an agent that serves nothing.
@@ -67,7 +87,7 @@ func optionsOf(t *testing.T, cluster string, arguments ...string) Options {
 }
 
 // start starts a replica, and returns a function that stops it and waits for its end.
-func start(t *testing.T, replica *replica) (stop func()) {
+func start(t *testing.T, replica process) (stop func()) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- replica.run() }()
@@ -94,7 +114,7 @@ func leader(t *testing.T, clients kubernetes.Interface, cluster string) string {
 }
 
 // acts reports whether the replica acts, according to its metrics.
-func acts(t *testing.T, replica *replica) bool {
+func acts(t *testing.T, replica process) bool {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	kit.Must(t, replica.counts.Register(registry))
@@ -113,7 +133,7 @@ func TestTheStandbyIsWarm(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &somebody, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	kit.Must(t, err)
-	standby := newReplica(t, cluster)
+	standby := newLocal(t, cluster)
 	defer start(t, standby)()
 	_, err = clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: cluster, Annotations: map[string]string{application.ClusterAnnotation: cluster},
@@ -149,7 +169,7 @@ func TestAChangeWakesThoseThatWait(t *testing.T) {
 	create(cluster, "has-begun", "definitions", map[string]string{application.InventoryKey(cluster): "[]"})
 	create(cluster, "elsewhere-has-begun", "definitions", map[string]string{application.InventoryKey("east"): "[]"})
 	create(metav1.NamespaceDefault, cluster, "definitions", nil)
-	replica := newReplica(t, cluster)
+	replica := newLocal(t, cluster)
 	defer start(t, replica)()
 	changed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "definitions"}}
 	kit.EventuallyNil(t, func() error {
@@ -169,7 +189,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	cluster := kit.UniqueName("handover")
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
-	ending := newReplica(t, cluster)
+	ending := newLocal(t, cluster)
 	begun, atTheEnd := make(chan struct{}), error(nil)
 	err := ending.manager.Add(manager.RunnableFunc(right.OnceActing(ending.tenure, func(ctx context.Context) error { // like a running pass
 		close(begun)
@@ -193,7 +213,7 @@ func TestTheLeasesOutliveTheWork(t *testing.T) {
 	stop()
 	check.Must(t, atTheEnd)
 	check.Equal(t, "who holds the Lease", "", leader(t, clients, cluster))
-	next := newReplica(t, cluster)
+	next := newLocal(t, cluster)
 	began := time.Now()
 	defer start(t, next)()
 	kit.Must(t, next.tenure.Wait(t.Context()))
@@ -209,7 +229,7 @@ func TestTheLeaseIsTaken(t *testing.T) {
 	cluster := kit.UniqueName("taken")
 	clients := kubernetes.NewForConfigOrDie(server)
 	createNamespace(t, clients, application.AgentsNamespace)
-	losing := newReplica(t, cluster)
+	losing := newLocal(t, cluster)
 	ended := make(chan error, 1)
 	go func() { ended <- losing.run() }()
 	kit.Must(t, losing.tenure.Wait(t.Context()))
@@ -286,11 +306,9 @@ func TestTheHubNeverAnswers(t *testing.T) {
 		}
 	})
 	cluster := kit.UniqueName("waiting")
-	waiting := newReplica(t, cluster)
-	waiting.configs.Hub = &rest.Config{Host: "http://" + nobody.Addr().String()}
-	waiting, err = newAgent(t.Context(), waiting.options, waiting.configs)
-	kit.Must(t, err)
-	stop := start(t, waiting)
+	stop := start(t, newProcess(t, optionsOf(t, cluster), Configs{
+		Hub: &rest.Config{Host: "http://" + nobody.Addr().String()}, Target: server, Logger: logr.Discard(),
+	}))
 	<-time.After(time.Second)
 	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -313,7 +331,7 @@ func createNamespace(t *testing.T, clients kubernetes.Interface, name string) {
 
 // Until the Applications are known, there are no metrics about them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
-	check.Equal(t, "states", 0, len((&replica{known: &hub.Known{}}).countStates()))
+	check.Equal(t, "states", 0, len((&base{known: &hub.Known{}}).countStates()))
 }
 
 // Writes to Applications and lists for comparison are counted.

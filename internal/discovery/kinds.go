@@ -97,8 +97,7 @@ func (k *Kinds) Locate(owner types.NamespacedName, id manifest.ID) (mutate.Objec
 	return mutate.ObjectAt(id, mapping), nil
 }
 
-// Forget forgets which groups an Application asked for. Each pass calls it at its start,
-// and then asks again for what the Application needs.
+// Forget implements reconcile.Kinds.
 func (k *Kinds) Forget(owner types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/krake-observer/krake-observer/internal/options"
 	"github.com/krake-observer/krake-observer/pkg/habitat"
 )
 
@@ -34,7 +35,7 @@ func isKnown(version string) bool { return version == habitat.V1beta1 || version
 // cacheOptions limits the caches to the objects of Habitats, and to the required fields.
 func cacheOptions(namespaces []string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{habitat.Label: "true"})
-	options := cache.Options{
+	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}:   {Label: ours},
 			&appsv1.StatefulSet{}: {Label: ours},
@@ -43,14 +44,8 @@ func cacheOptions(namespaces []string) cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		// A read of another kind fails, and does not start a watch.
 		ReaderFailOnMissingInformer: true,
+		DefaultNamespaces:           options.CacheNamespaces(namespaces),
 	}
-	if len(namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
-	}
-	return options
 }
 
 // trimPod keeps the fields that show whether a Pod can be the peer, and whether its

@@ -30,7 +30,6 @@ type shared struct {
 
 	cluster    string
 	filesImage string
-	recheck    time.Duration
 	now        func() time.Time
 }
 
@@ -51,6 +50,8 @@ func (s *shared) habitats(ctx context.Context, options ...client.ListOption) ([]
 }
 
 const (
+	// recheck is the interval in which each Habitat is reconciled without an event.
+	recheck = 30 * time.Second
 	// workers is how many requests each controller works on at once.
 	workers = 4
 	// firstRetry and lastRetry are the shortest and the longest pause after a failure.

@@ -54,7 +54,7 @@ func (p *peers) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		p.chosen.Delete(namespace)
 		return reconcile.Result{}, nil
 	}
-	again := reconcile.Result{RequeueAfter: p.recheck}
+	again := reconcile.Result{RequeueAfter: recheck}
 	if p.withoutFile(app, file) != "" {
 		return again, nil
 	}

@@ -55,7 +55,7 @@ func (r *replacements) Reconcile(ctx context.Context, request reconcile.Request)
 	}
 	cm, err := r.stored(ctx, types.NamespacedName{Namespace: h.Namespace, Name: applicationPrefix + h.Name})
 	if err != nil || cm == nil {
-		return reconcile.Result{RequeueAfter: r.recheck}, err
+		return reconcile.Result{RequeueAfter: recheck}, err
 	}
 	outdated, revision, err := r.outdated(ctx, r.client, h, cm)
 	if err == nil && len(outdated) > 0 {
@@ -65,7 +65,7 @@ func (r *replacements) Reconcile(ctx context.Context, request reconcile.Request)
 	if err == nil {
 		err = r.replace(ctx, h, outdated, revision)
 	}
-	return reconcile.Result{RequeueAfter: r.recheck}, err
+	return reconcile.Result{RequeueAfter: recheck}, err
 }
 
 // outdated returns the Pods of other revisions than the wanted one. It returns none

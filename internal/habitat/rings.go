@@ -53,7 +53,7 @@ func (r *rings) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	case errors.Is(err, errTaken), isRefusal(err):
 		// The status of each Habitat says that there is no peer file, and why.
 		ctrl.LoggerFrom(ctx).Info("the Application of the peer file cannot be written", "namespace", namespace, "reason", err.Error())
-		return reconcile.Result{RequeueAfter: r.recheck}, nil
+		return reconcile.Result{RequeueAfter: recheck}, nil
 	case errors.Is(err, errGoing):
 		return reconcile.Result{}, nil // its deletion is an event
 	}

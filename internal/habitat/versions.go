@@ -102,7 +102,7 @@ func (v *version) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if err == nil {
 		err = v.report(ctx, live, judged)
 	}
-	again := v.recheck
+	again := recheck
 	if judged.reason == reasonSecretNotFound {
 		again = min(again, secretsPause)
 	}

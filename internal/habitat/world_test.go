@@ -62,7 +62,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	}
 	w.shared = &shared{
 		client: process{w.server, w}, live: w.server, recorder: recorder{listener{w}},
-		cluster: application.LocalCluster, filesImage: habitat.DefaultFilesImage, recheck: 30 * time.Second,
+		cluster: application.LocalCluster, filesImage: habitat.DefaultFilesImage,
 		now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	}
 	w.see()

@@ -26,9 +26,9 @@ var layers = []string{
 	"internal/apitypes pkg/application internal/blame internal/health pkg/tosca pkg/habitat",
 	"pkg/mutate internal/pacing internal/apierror internal/signature",
 	"pkg/observer internal/apply internal/status internal/plan internal/pki internal/compose internal/ignored",
-	"internal/forecast internal/lens internal/options internal/supported internal/reach internal/right internal/discovery internal/fetch internal/hooks internal/habitat internal/webhook/limit",
+	"internal/forecast internal/lens internal/options internal/supported internal/reach internal/right internal/discovery internal/fetch internal/hooks internal/webhook/limit",
 	"pkg/reconcile internal/ui",
-	"internal/webhook internal/agent internal/agent/connection internal/agent/guard internal/agent/hub internal/agent/sources internal/agent/target internal/agent/telemetry internal/cli internal/enrol",
+	"internal/webhook internal/habitat internal/agent internal/agent/connection internal/agent/guard internal/agent/hub internal/agent/sources internal/agent/target internal/agent/telemetry internal/cli internal/enrol",
 }
 
 const (

@@ -1,21 +1,43 @@
 // Package options has the flags that all servers share: how to reach a cluster, how to
-// log, and where to serve metrics.
+// log, and where to serve metrics. It also has what several servers
+// do with lists of namespaces.
 package options
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
+
+// Server is the flags of every server.
+type Server struct {
+	Connection Connection
+	Logging    Logging
+	Metrics    Metrics
+	// HealthAddress is where to answer /healthz and /readyz; "0" is nowhere.
+	HealthAddress string
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Server) AddFlags(flags *pflag.FlagSet, metrics string) {
+	s.Connection.AddFlags(flags)
+	s.Logging.AddFlags(flags)
+	s.Metrics.AddFlags(flags, metrics)
+	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
+}
 
 // Connection says how to reach a cluster.
 type Connection struct {
@@ -104,4 +126,27 @@ func (m *Metrics) Server() server.Options {
 		SecureServing:  true,
 		FilterProvider: filters.WithAuthenticationAndAuthorization,
 	}
+}
+
+// ValidateNames refuses what cannot be the name of a namespace, or of a cluster.
+func ValidateNames(flag string, names ...string) error {
+	var failures []error
+	for _, name := range names {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			failures = append(failures, fmt.Errorf("%s: %q: %s", flag, name, strings.Join(problems, ", ")))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// CacheNamespaces restricts a cache to namespaces; without any, one request lists them all.
+func CacheNamespaces(names []string) map[string]cache.Config {
+	if len(names) == 0 {
+		return nil
+	}
+	namespaces := make(map[string]cache.Config, len(names))
+	for _, name := range names {
+		namespaces[name] = cache.Config{}
+	}
+	return namespaces
 }

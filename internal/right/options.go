@@ -26,15 +26,22 @@ const (
 // leastHeartbeat limits the load of heartbeats on the hub.
 const leastHeartbeat = time.Second
 
-// LeaseOptions configure how a process acquires the right to act, and keeps it.
-type LeaseOptions struct {
-	// Elect has one of several replicas act: the holder of the Lease on the target.
-	// Without it a process acts without a Lease there.
+// Election configures how one of several replicas acquires a Lease, and keeps it.
+type Election struct {
+	// Elect has one of several replicas act: the holder of the Lease. Without it a process
+	// acts without a Lease.
 	Elect bool
-	// Duration is how long the Lease on the target lasts, and RetryPeriod the interval
+	// Duration is how long the Lease lasts, and RetryPeriod the interval
 	// of the renewals. After RenewDeadline without a renewal this process stops to
 	// write.
 	Duration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// LeaseOptions configure how a process acquires the right to act, and keeps it.
+type LeaseOptions struct {
+	// Election is that for the Lease on the target.
+	Election
+
 	// Shards is by how many processes the Applications are divided, each of which holds a Lease on
 	// the target.
 	Shards int
@@ -44,24 +51,35 @@ type LeaseOptions struct {
 }
 
 // AddFlags adds the flags with their defaults.
+func (e *Election) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&e.Elect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
+	flags.DurationVar(&e.Duration, "leader-elect-lease-duration", DefaultDuration, "how long other replicas wait for a replica that is gone")
+	flags.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the acting replica tries to renew the Lease before it stops")
+	flags.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often to try to acquire or renew the Lease")
+}
+
+// AddFlags adds the flags with their defaults.
 func (l *LeaseOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&l.Elect, "leader-elect", true, "act only while holding the Lease, so that several replicas can run")
-	flags.DurationVar(&l.Duration, "leader-elect-lease-duration", DefaultDuration, "how long other replicas wait for a replica that is gone")
-	flags.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", DefaultRenewDeadline, "how long the acting replica tries to renew the Lease before it stops")
-	flags.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", DefaultRetryPeriod, "how often to try to acquire or renew the Lease")
+	l.Election.AddFlags(flags)
 	flags.IntVar(&l.Shards, "shards", 1, "among how many replicas the Applications are divided, by their namespaces; another replica more waits to replace one")
 	flags.DurationVar(&l.Heartbeat, "heartbeat-interval", DefaultHeartbeat, "how often to renew the Lease on the hub, which shows that this cluster's agent lives")
 }
 
 // Validate reports every flag that cannot be used.
-func (l *LeaseOptions) Validate() error {
+func (e *Election) Validate() error {
 	var failures []error
-	if l.RenewDeadline >= l.Duration {
+	if e.RenewDeadline >= e.Duration {
 		failures = append(failures, errors.New("--leader-elect-renew-deadline: must be less than --leader-elect-lease-duration"))
 	}
-	if l.RetryPeriod <= 0 || 2*l.RetryPeriod > l.RenewDeadline { // a renewal may fail once
+	if e.RetryPeriod <= 0 || 2*e.RetryPeriod > e.RenewDeadline { // a renewal may fail once
 		failures = append(failures, errors.New("--leader-elect-retry-period: must be more than 0, and at most half of --leader-elect-renew-deadline"))
 	}
+	return errors.Join(failures...)
+}
+
+// Validate reports every flag that cannot be used.
+func (l *LeaseOptions) Validate() error {
+	failures := []error{l.Election.Validate()}
 	if l.Shards < 1 || l.Shards > application.MostShards {
 		failures = append(failures, fmt.Errorf("--shards: must be 1 to %d", application.MostShards))
 	}
@@ -88,9 +106,7 @@ type Options struct {
 	// HubUID is the UID of the hub's namespace kube-system if the target must be another cluster. Empty:
 	// it may be the hub.
 	HubUID types.UID
-	// Changed is called with each change, one at a time. It must not block.
-	Changed func(Change)
-	Logger  logr.Logger
+	Logger logr.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -99,8 +115,5 @@ func (o Options) withDefaults() Options {
 	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
 	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
 	o.Shards = cmp.Or(o.Shards, 1)
-	if o.Changed == nil {
-		o.Changed = func(Change) {}
-	}
 	return o
 }

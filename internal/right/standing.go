@@ -8,9 +8,9 @@ import (
 
 // standing records whether a process acts. The keepers of both Leases decide it.
 type standing struct {
-	changed func(Change)
 	logger  logr.Logger
 	acting  chan struct{} // closed when this process first held both Leases
+	changed func(Change)  // of Tenure.Run, whose keepers report
 
 	mu      sync.Mutex
 	refused string // why the process must not act

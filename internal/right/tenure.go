@@ -20,7 +20,7 @@ type Tenure struct {
 // New makes a Tenure, which grants nothing before Run is called.
 func New(options Options) *Tenure {
 	options = options.withDefaults()
-	t := &Tenure{options: options, standing: &standing{changed: options.Changed, logger: options.Logger, acting: make(chan struct{})}}
+	t := &Tenure{options: options, standing: &standing{logger: options.Logger, acting: make(chan struct{})}}
 	if options.Elect {
 		t.target = newTargetKeeper(options, t.standing)
 	}
@@ -30,8 +30,10 @@ func New(options Options) *Tenure {
 
 // Run acquires the Leases and keeps them until the context ends. It releases them when no
 // further write is possible. If one is lost, it returns ErrLost early, and resync.ErrRestored
-// if a server has an older version of one than before.
-func (t *Tenure) Run(ctx context.Context) error {
+// if a server has an older version of one than before. It calls changed with each change, one
+// at a time; changed must not block.
+func (t *Tenure) Run(ctx context.Context, changed func(Change)) error {
+	t.standing.changed = changed
 	loops, loopsCtx := errgroup.WithContext(ctx)
 	keep := func(loop func(context.Context) error) {
 		loops.Go(func() error {

@@ -181,7 +181,7 @@ func TestGrace(t *testing.T) {
 		{15 * time.Second, 10 * time.Second, 4 * time.Second},
 		{2 * time.Second, 1500 * time.Millisecond, 400 * time.Millisecond},
 	} {
-		got := New(Options{LeaseOptions: LeaseOptions{Duration: test.duration, RenewDeadline: test.deadline}, Target: link{}, Hub: link{}}).Grace()
+		got := New(Options{LeaseOptions: LeaseOptions{Election: Election{Duration: test.duration, RenewDeadline: test.deadline}}, Target: link{}, Hub: link{}}).Grace()
 		if got != test.want {
 			t.Errorf("Grace with %s and %s is %s, want %s", test.duration, test.deadline, got, test.want)
 		}

@@ -313,11 +313,10 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 		Cluster:      cluster,
 		Namespace:    application.AgentsNamespace,
 		Identity:     identity,
-		LeaseOptions: LeaseOptions{Elect: true},
+		LeaseOptions: LeaseOptions{Election: Election{Elect: true}},
 		Target:       link{server: w.target, identity: identity},
 		Hub:          link{server: w.hub, identity: identity},
 		TargetUID:    func(context.Context) (types.UID, error) { return ourTarget, nil },
-		Changed:      a.note,
 		Logger:       logr.Discard(),
 	}
 	for _, edit := range edits {
@@ -326,7 +325,7 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 	a.Tenure = New(options)
 	go func() {
 		defer close(a.gone)
-		a.ended <- a.Run(ctx)
+		a.ended <- a.Run(ctx, a.note)
 	}()
 	t.Cleanup(func() {
 		stop()

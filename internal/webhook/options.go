@@ -21,10 +21,9 @@ const name = "krake-webhook"
 
 // Options of the webhook.
 type Options struct {
-	Connection options.Connection
-	Logging    options.Logging
-	Reach      reach.Options
-	Metrics    options.Metrics
+	options.Server
+
+	Reach reach.Options
 
 	// RequireServiceAccount is strict mode: the user of an Application needs the right to
 	// act as its service account, named or not.
@@ -43,16 +42,12 @@ type Options struct {
 
 	Host string
 	Port int
-	// HealthAddress is where to answer /healthz and /readyz. "0" turns them off.
-	HealthAddress string
 }
 
 // AddFlags adds the flags with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	o.Connection.AddFlags(flags)
-	o.Logging.AddFlags(flags)
+	o.Server.AddFlags(flags, "0")
 	o.Reach.AddFlags(flags)
-	o.Metrics.AddFlags(flags, "0")
 	addCertificateFlags(&o.Certificates, flags)
 	flags.BoolVar(&o.RequireServiceAccount, "require-service-account", false,
 		"strict mode, to set on webhook and agents alike: agents write as a ServiceAccount of the Application's namespace only, "+
@@ -63,7 +58,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"how long an admission waits for dry runs of the new objects on this cluster, to warn of those that the API server refuses; 0: no dry runs")
 	flags.StringVar(&o.Host, "host", "", "address to serve on (default: all)")
 	flags.IntVar(&o.Port, "port", 9443, "port to serve on")
-	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", `where to answer /healthz and /readyz; "0": nowhere`)
 }
 
 // Validate reports every flag that cannot be used.

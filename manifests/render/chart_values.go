@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/supported"
 	"github.com/krake-observer/krake-observer/internal/webhook"
 )
@@ -104,13 +105,10 @@ func (c *chart) schema() (string, error) {
 
 // flagsOf returns the extra flags that a component has.
 func flagsOf(name string) []string {
-	program := interface{ AddFlags(*pflag.FlagSet) }(new(agent.Options))
-	if name == "webhook" {
-		program = new(webhook.Options)
-	}
+	program := map[string]interface{ AddFlags(*pflag.FlagSet) }{
+		"agent": new(agent.Options), "habitat": new(habitat.Options), "webhook": new(webhook.Options),
+	}[name]
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	program.AddFlags(flags)
-	return slices.DeleteFunc(slices.Clone(extraFlags), func(flag string) bool {
-		return flags.Lookup(flag) == nil || flag == "shards" && name == "habitat" // it refuses that flag
-	})
+	return slices.DeleteFunc(slices.Clone(extraFlags), func(flag string) bool { return flags.Lookup(flag) == nil })
 }

@@ -75,6 +75,8 @@ type Kinds interface {
 	// Redefinitions returns how often a definition of the API group has changed. It is always 0 if
 	// definitions are not watched.
 	Redefinitions(group string) int
+	// Forget forgets what an Application asked for. Each pass asks again.
+	Forget(asking types.NamespacedName)
 }
 
 // Sources fetches the sources behind the URLs of Applications, and translates them.

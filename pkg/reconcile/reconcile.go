@@ -21,6 +21,7 @@ const conflictDelay = 100 * time.Millisecond
 // Reconcile makes the cluster match the Application. Its error does not repeat what an API server
 // says about an object's values.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	r.Kinds.Forget(request.NamespacedName)
 	result, err := r.reconcile(ctx, request.NamespacedName)
 	switch {
 	case apierrors.IsConflict(err):

@@ -143,6 +143,8 @@ type kinds struct {
 
 func (k kinds) Redefinitions(string) int { return k.redefinitions }
 
+func (kinds) Forget(types.NamespacedName) {}
+
 func (kinds) Types(types.NamespacedName, manifest.ID) *apitypes.Types { return nil }
 
 func (k kinds) Locate(_ types.NamespacedName, id manifest.ID) (mutate.Object, error) {

@@ -1,5 +1,5 @@
 // Package habitat tests Habitats as users have them: on a real control plane, with the
-// shipped installation, and the shipped command `agent --habitat` as processes with the
+// shipped installation, and the shipped command `habitat` as processes with the
 // token of their own ServiceAccount. The tests check the objects on the API server and
 // its audit log, and not only the reports of the controllers.
 //

@@ -37,7 +37,7 @@ func (i *Installation) habitatCommand(ctx context.Context, name, kubeconfig stri
 	}
 	more = slices.Concat(more, i.options.HabitatArgs)
 	arguments = slices.DeleteFunc(arguments, func(argument string) bool { return isReplaced(argument, more) })
-	return i.start("agent", name, slices.Concat(arguments, []string{"--kubeconfig", kubeconfig}, more)...)
+	return i.start("habitat", name, slices.Concat(arguments, []string{"--kubeconfig", kubeconfig}, more)...)
 }
 
 // isReplaced reports whether others have the flag of an argument: a list would be added

@@ -1,5 +1,5 @@
 // Package installation installs webhook and agent into a test cluster as users do, with
-// kubectl from the files in manifests/. It runs the two commands as processes beside
+// kubectl from the files in manifests/. It runs the commands as processes beside
 // the cluster. Each uses a token of its own ServiceAccount, so that the tests use the
 // shipped RBAC.
 package installation
@@ -68,7 +68,7 @@ type Options struct {
 	AgentProgram string
 }
 
-// Install builds the two commands, applies the manifests, and starts webhook and agent.
+// Install builds the commands, applies the manifests, and starts webhook and agent.
 // It returns when both are ready and the API server calls the webhook. It logs its
 // steps.
 func Install(ctx context.Context, in *cluster.Cluster, log io.Writer) (*Installation, error) {
@@ -127,7 +127,7 @@ func InstallWith(ctx context.Context, in *cluster.Cluster, options Options, log 
 // caller. What runs or is applied stays until it is started or applied again.
 func (i *Installation) Use(ctx context.Context, source string) error {
 	i.options.Source = source
-	for _, old := range []string{"webhook", "agent", "kubectl-krake", "manifests"} {
+	for _, old := range []string{"webhook", "agent", "habitat", "kubectl-krake", "manifests"} {
 		if err := os.RemoveAll(filepath.Join(i.dir, old)); err != nil {
 			return err
 		}

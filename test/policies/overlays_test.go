@@ -21,6 +21,7 @@ import (
 
 	agentcommand "github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/compose"
+	habitatcommand "github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/hooks"
 	"github.com/krake-observer/krake-observer/internal/webhook"
 	"github.com/krake-observer/krake-observer/test/kit"
@@ -100,8 +101,11 @@ func validate(container corev1.Container) error {
 		AddFlags(flags *pflag.FlagSet)
 		Validate() error
 	} = &agentcommand.Options{}
-	if container.Name == "webhook" {
+	switch container.Name {
+	case "webhook":
 		options = &webhook.Options{}
+	case "habitat":
+		options = &habitatcommand.Options{}
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	options.AddFlags(flags)

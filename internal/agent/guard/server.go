@@ -21,7 +21,6 @@ const path = "/guard"
 
 // New returns what serves the guard: it waits until there is a certificate that the target trusts. mgr keeps
 // the certificates. namespace has the Service and the Secret of the guard on the target.
-// registry may be nil.
 func New(mgr manager.Manager, target *rest.Config, registry prometheus.Registerer, namespace string, options Options, source Source) (serve manager.RunnableFunc, err error) {
 	kept := pki.Defaults()
 	kept.Name, kept.IsValidating, kept.Namespace = options.Name, true, namespace
@@ -35,10 +34,8 @@ func New(mgr manager.Manager, target *rest.Config, registry prometheus.Registere
 		return nil, err
 	}
 	h := newHandler(source, options)
-	if registry != nil {
-		if err := h.metrics.register(registry); err != nil {
-			return nil, err
-		}
+	if err := h.metrics.register(registry); err != nil {
+		return nil, err
 	}
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){limit.NewHandshakes().Serve(keeper.GetCertificate)}})
 	server.Register(path, bounded(limit.NewLanes(&admission.Webhook{Handler: h}, source.Now)))

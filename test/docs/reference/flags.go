@@ -13,17 +13,19 @@ import (
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/cli"
 	"github.com/krake-observer/krake-observer/internal/enrol"
+	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/webhook"
 )
 
 func flags(p *page, _ string) error {
 	var agentOptions agent.Options
+	var habitatOptions habitat.Options
 	var webhookOptions webhook.Options
 	p.section("Flags", "")
 	for _, command := range []struct {
 		name    string
 		options interface{ AddFlags(*pflag.FlagSet) }
-	}{{"agent", &agentOptions}, {"webhook", &webhookOptions}} {
+	}{{"agent", &agentOptions}, {"habitat", &habitatOptions}, {"webhook", &webhookOptions}} {
 		set := pflag.NewFlagSet(command.name, pflag.ContinueOnError)
 		command.options.AddFlags(set)
 		p.text("\n### " + command.name + "\n")
