@@ -49,8 +49,8 @@ func (h heartbeats) silence(cluster string, now time.Time) string {
 	return ""
 }
 
-// heartbeats reads the Leases of some clusters, and none if the user may not read them.
-func (e *environment) heartbeats(ctx context.Context, clusters ...string) (heartbeats, error) {
+// readHeartbeats reads the Leases of some clusters, and none if the user may not read them.
+func readHeartbeats(ctx context.Context, e *environment, clusters ...string) (heartbeats, error) {
 	config, err := e.hub.ToRESTConfig()
 	if err != nil {
 		return heartbeats{}, err
@@ -117,9 +117,9 @@ func readLeases(ctx context.Context, client coordinationv1client.LeaseInterface,
 	return []coordinationv1.Lease{*lease}, nil
 }
 
-// heartbeatsOr reads the Leases of the clusters of these Applications. A failure is a warning:
+// heartbeatsOf reads the Leases of the clusters of these Applications. A failure is a warning:
 // the content of the Applications is still printed.
-func (e *environment) heartbeatsOr(ctx context.Context, items []item) heartbeats {
+func heartbeatsOf(ctx context.Context, e *environment, items []item) heartbeats {
 	var clusters []string
 	for _, i := range items {
 		if i.admitted() {
@@ -129,7 +129,7 @@ func (e *environment) heartbeatsOr(ctx context.Context, items []item) heartbeats
 	if len(clusters) == 0 {
 		return heartbeats{}
 	}
-	beats, err := e.heartbeats(ctx, clusters...)
+	beats, err := readHeartbeats(ctx, e, clusters...)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(e.ErrOut, "Warning: whether the agents are heard is not known:", err)
 	}

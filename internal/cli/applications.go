@@ -54,7 +54,7 @@ const (
 // list reads the Applications of a namespace, or of all if it is empty, sorted. The version is
 // the version of the list, to watch from. It reads all ConfigMaps, because Applications that
 // were never admitted have no label.
-func (e *environment) list(ctx context.Context, namespace string, options metav1.ListOptions) (found []item, version string, err error) {
+func list(ctx context.Context, e *environment, namespace string, options metav1.ListOptions) (found []item, version string, err error) {
 	client, _, err := e.applications()
 	if err != nil {
 		return nil, "", err
@@ -78,7 +78,7 @@ func (e *environment) list(ctx context.Context, namespace string, options metav1
 }
 
 // get reads an Application of the namespace that the flags select.
-func (e *environment) get(ctx context.Context, name string) (item, error) {
+func get(ctx context.Context, e *environment, name string) (item, error) {
 	_, namespace, err := e.applications()
 	switch {
 	case err != nil:
@@ -86,11 +86,11 @@ func (e *environment) get(ctx context.Context, name string) (item, error) {
 	case strings.Contains(name, "/"):
 		return item{}, fmt.Errorf("%q is no name of an Application: name it without a kind, as %s", name, name[strings.LastIndex(name, "/")+1:])
 	}
-	return e.getIn(ctx, namespace, name)
+	return getIn(ctx, e, namespace, name)
 }
 
 // getIn reads an Application of a namespace.
-func (e *environment) getIn(ctx context.Context, namespace, name string) (item, error) {
+func getIn(ctx context.Context, e *environment, namespace, name string) (item, error) {
 	client, _, err := e.applications()
 	if err != nil {
 		return item{}, err
@@ -108,8 +108,8 @@ func (e *environment) getIn(ctx context.Context, namespace, name string) (item, 
 }
 
 // getReadable is get, but returns an error for an Application whose ConfigMap cannot be read.
-func (e *environment) getReadable(ctx context.Context, name string) (item, error) {
-	i, err := e.get(ctx, name)
+func getReadable(ctx context.Context, e *environment, name string) (item, error) {
+	i, err := get(ctx, e, name)
 	return i, cmp.Or(err, i.err)
 }
 
@@ -119,13 +119,15 @@ func notThere(namespace, name string) error {
 
 // completeNames completes the names of Applications in the namespace that the flags select,
 // without those that are typed already.
-func (e *environment) completeNames(command *cobra.Command, typed []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	names, err := namesBeginning(command.Context(), e, typed, begun)
-	if err != nil {
-		cobra.CompErrorln(err.Error())
-		return nil, cobra.ShellCompDirectiveError
+func completeNames(e *environment) cobra.CompletionFunc {
+	return func(command *cobra.Command, typed []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, err := namesBeginning(command.Context(), e, typed, begun)
+		if err != nil {
+			cobra.CompErrorln(err.Error())
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func namesBeginning(ctx context.Context, e *environment, typed []string, begun string) (names []string, err error) {

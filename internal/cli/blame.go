@@ -18,7 +18,7 @@ func newBlameCommand(e *environment) *cobra.Command {
 	var output outputFlag
 	command := &cobra.Command{
 		Use:               "blame NAME",
-		ValidArgsFunction: e.completeNames,
+		ValidArgsFunction: completeNames(e),
 		Short:             "Show who has set each observed field of an Application's objects, and when",
 		Long: `Show each observed field of an Application's objects: its value, the desired one, and
 who has set it last, by the managedFields of the object. That is a hint and no proof. The
@@ -52,7 +52,7 @@ Values that may be secrets are shown as ***: see --show-private.`,
 }
 
 func readBlames(ctx context.Context, e *environment, name, named string) ([]lens.Object, error) {
-	app, expected, err := e.getExpected(ctx, name)
+	app, expected, err := getExpected(ctx, e, name)
 	if err != nil {
 		return nil, err
 	}

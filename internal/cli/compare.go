@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -140,4 +141,30 @@ func (c *comparison) noteReleased(app *application.Application, e plan.Expected,
 			note(path, schema.ValueAt(live, path))
 		}
 	}
+}
+
+// legible returns a projection without the nulls and lengths that are for programs. For a
+// list it adds how many elements are not observed.
+func legible(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for name, field := range value {
+			fields[name] = legible(field)
+		}
+		return fields
+	case []any:
+		elements, length := schema.Elements(value)
+		items := make([]any, 0, len(value))
+		for _, element := range elements {
+			if element != nil {
+				items = append(items, legible(element))
+			}
+		}
+		if more := length - len(items); more > 0 {
+			items = append(items, "("+strconv.Itoa(more)+" more, not observed)")
+		}
+		return items
+	}
+	return value
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/krake-observer/krake-observer/internal/compose"
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -34,17 +32,15 @@ func (u unsupported) is(object compose.Object) bool {
 
 // judgement is what webhook and API server would say.
 type judgement struct {
+	remarks
+
 	unsupported []unsupported
 	// tests are those of Helm, which no installation needs.
 	tests []compose.Object
 	// apps have all other objects.
 	apps []composed
-	// said has the warnings and mistakes, with their places, that are not printed yet. Failed is set
-	// if there are mistakes.
-	said   strings.Builder
+	// failed is set if there are mistakes.
 	failed error
-	// warned has the warnings of both the code and the webhook.
-	warned []string
 }
 
 func (j *judgement) hasMistakes() bool { return j.failed != nil }
@@ -61,13 +57,6 @@ func (j *judgement) sort(all []compose.Part) {
 func (j *judgement) reset() {
 	j.said.Reset()
 	j.failed, j.warned = nil, nil
-}
-
-// flush prints what was said.
-func (j *judgement) flush(out io.Writer) error {
-	_, err := io.WriteString(out, j.said.String())
-	j.said.Reset()
-	return err
 }
 
 // judge asks the code of the webhook, and then the webhook itself by dry runs, until no object
@@ -228,37 +217,9 @@ func (c *creation) tell(j *judgement) error {
 
 // send creates an Application.
 func (c *creation) send(ctx context.Context, j *judgement, app composed, dryRun dryRunFlag) (*corev1.ConfigMap, error) {
-	client, err := c.hearing(app.places, j)
+	client, err := j.client(c.environment, app.places)
 	if err != nil {
 		return nil, err
 	}
 	return client.ConfigMaps(app.cm.Namespace).Create(ctx, app.cm, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dryRun.ofRequest()})
-}
-
-// hearing returns a client of the hub that adds the warnings of admission to a judgement.
-func (e *environment) hearing(places places, j *judgement) (typedcorev1.ConfigMapsGetter, error) {
-	config, err := e.hub.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.WarningHandler = warningsOf{places, j}
-	return typedcorev1.NewForConfig(config)
-}
-
-// warningsOf adds the warnings of admission about an Application to a judgement, each once.
-type warningsOf struct {
-	places    places
-	judgement *judgement
-}
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w warningsOf) HandleWarningHeader(code int, _, text string) {
-	const warning = 299 // the code of the API server, RFC 9111
-	begin := strings.TrimSuffix(text, "...")
-	if code != warning || slices.ContainsFunc(w.judgement.warned, func(known string) bool { return strings.HasPrefix(known, begin) }) {
-		return
-	}
-	w.judgement.warned = append(w.judgement.warned, text)
-	path, _, _ := strings.Cut(text, ": ")
-	fmt.Fprintln(&w.judgement.said, oneLine(w.places.of(path, text)+": warning: "+text))
 }

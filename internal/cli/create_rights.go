@@ -76,7 +76,7 @@ func (c *creation) missingRights(ctx context.Context, objects []compose.Object) 
 			filled = append(filled, object)
 		}
 	}
-	kinds, err := target.resourcesOf(watched)
+	kinds, err := resourcesOf(target, watched)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *creation) missingRights(ctx context.Context, objects []compose.Object) 
 
 // resourcesOf returns the resources of the objects, sorted, each once. A kind that the cluster does not have is known if
 // one of the objects defines it.
-func (o objects) resourcesOf(objects []compose.Object) ([]schema.GroupResource, error) {
+func resourcesOf(o objects, objects []compose.Object) ([]schema.GroupResource, error) {
 	defined := map[schema.GroupKind]schema.GroupResource{}
 	for _, object := range objects {
 		if !object.IsDefinition() {

@@ -22,7 +22,7 @@ import (
 type trial func(object map[string]any) (map[string]any, error)
 
 // trialIn asks an API server, which creates nothing.
-func (o objects) trialIn(ctx context.Context, mapping *meta.RESTMapping, namespace string) trial {
+func trialIn(ctx context.Context, o objects, mapping *meta.RESTMapping, namespace string) trial {
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		namespace = ""
 	}

@@ -21,27 +21,27 @@ cluster if you have the right. "kubectl krake diff" shows how the objects differ
 "kubectl krake blame" who has set which field.`,
 		Example: `  kubectl krake describe web
   kubectl krake describe -l team=blue`,
-		ValidArgsFunction: e.completeNames,
+		ValidArgsFunction: completeNames(e),
 		RunE: func(command *cobra.Command, names []string) error {
 			ctx := command.Context()
-			if err := e.resolve(&o, names); err != nil {
+			if err := o.resolve(e, names); err != nil {
 				return err
 			}
-			items, failure := e.read(ctx, o)
+			items, failure := o.read(ctx, e)
 			if failure != nil && len(items) == 0 {
 				return failure
 			}
 			if len(items) == 0 {
 				fmt.Fprintln(e.ErrOut, o.noneFound())
 			}
-			e.lookAtHolds(ctx, items)
-			beats, now := e.heartbeatsOr(ctx, items), e.now()
+			readHolds(ctx, e, items)
+			beats, now := heartbeatsOf(ctx, e, items), e.now()
 			for at, i := range items {
 				if at > 0 {
 					fmt.Fprint(e.Out, "\n\n")
 				}
-				d := description{item: i, beats: beats, now: now, painter: painterFor(e.Out)}
-				if err := d.print(e.Out); err != nil {
+				d := description{item: i, beats: beats, now: now}
+				if err := printDescription(e.Out, d, painterFor(e.Out)); err != nil {
 					return err
 				}
 			}
@@ -53,21 +53,21 @@ cluster if you have the right. "kubectl krake diff" shows how the objects differ
 	return command
 }
 
-// print prints the tables one after the other, the first of them without a title.
-func (d description) print(out io.Writer) error {
-	if err := newTable(out, d.painter).print(d.about()...); err != nil {
+// printDescription prints the tables one after the other, the first of them without a title.
+func printDescription(out io.Writer, d description, p painter) error {
+	if err := newTable(out, p).print(d.about()...); err != nil {
 		return err
 	}
 	if d.app == nil {
 		return nil
 	}
-	for _, s := range d.sections() {
+	for _, s := range sectionsOf(d) {
 		if len(s.rows) == 0 {
 			fmt.Fprintf(out, "%s:  %s\n", s.title, none)
 			continue
 		}
 		fmt.Fprintf(out, "%s:\n", s.title)
-		t := newTable(out, d.painter)
+		t := newTable(out, p)
 		t.indent = "  "
 		if s.header != nil {
 			s.rows = slices.Insert(s.rows, 0, s.header)
@@ -79,7 +79,7 @@ func (d description) print(out io.Writer) error {
 	return nil
 }
 
-func (d description) sections() []section {
+func sectionsOf(d description) []section {
 	drifts := historyRows(d.app.Status.Drifts, d.stored.Namespace, false, d.now)
 	sections := []section{d.conditions(), d.objects(), {"Drifts", drifts[0], drifts[1:]}}
 	for _, s := range []section{d.services(), d.leaving()} {

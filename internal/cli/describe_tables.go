@@ -18,9 +18,8 @@ import (
 type description struct {
 	item
 
-	beats   heartbeats
-	now     time.Time
-	painter painter
+	beats heartbeats
+	now   time.Time
 }
 
 type section struct {
@@ -36,31 +35,31 @@ func (d description) about() [][]cell {
 		state.text += " (it was " + string(d.app.Status.State) + ")"
 	}
 	rows := [][]cell{
-		named("Name", v.name),
-		named("Namespace", v.namespace),
-		named("Created", d.timeAndAge(v.created)),
-		named("Cluster", v.cluster),
+		titledRow("Name", v.name),
+		titledRow("Namespace", v.namespace),
+		titledRow("Created", d.timeAndAge(v.created)),
+		titledRow("Cluster", v.cluster),
 		{{text: "State:"}, state},
 		{{text: "Ready:"}, v.readyCell()},
 	}
 	if v.message != "" {
-		rows = append(rows, named("Message", v.message))
+		rows = append(rows, titledRow("Message", v.message))
 	}
 	if d.app == nil {
 		return rows
 	}
 	if at := d.stored.DeletionTimestamp; at != nil {
-		rows = append(rows, named("Deleted", d.timeAndAge(at.Time)))
+		rows = append(rows, titledRow("Deleted", d.timeAndAge(at.Time)))
 	}
-	rows = append(slices.Concat(rows, d.wishes(v)), named("Source", d.source()), named("Observer schema", d.observerSchema()))
+	rows = append(slices.Concat(rows, d.wishes(v)), titledRow("Source", d.source()), titledRow("Observer schema", d.observerSchema()))
 	if pods := d.app.Status.ContainerHealth; pods != nil {
-		rows = append(rows, named("Pods", fmt.Sprintf("%d desired, %d running, %d completed, %d failed",
+		rows = append(rows, titledRow("Pods", fmt.Sprintf("%d desired, %d running, %d completed, %d failed",
 			pods.DesiredPods, pods.RunningPods, pods.CompletedPods, pods.FailedPods)))
 	}
 	return rows
 }
 
-func named(name, value string) []cell { return textCells(name+":", value) }
+func titledRow(name, value string) []cell { return textCells(name+":", value) }
 
 func (d description) timeAndAge(at time.Time) string {
 	return timeOf(at) + " (" + age(at, d.now) + " ago)"
@@ -85,7 +84,7 @@ func (d description) wishes(v overview) [][]cell {
 		{len(d.app.Spec.Hooks.Enabled()) > 0, "Hooks", d.hooks()},
 	} {
 		if row.said {
-			rows = append(rows, named(row.name, row.value))
+			rows = append(rows, titledRow(row.name, row.value))
 		}
 	}
 	return rows

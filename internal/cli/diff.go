@@ -1,26 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
-	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 )
 
 func newDiffCommand(e *environment) *cobra.Command {
@@ -28,7 +18,7 @@ func newDiffCommand(e *environment) *cobra.Command {
 	d := differ{environment: e}
 	command := &cobra.Command{
 		Use:               "diff (NAME... | -f FILE)",
-		ValidArgsFunction: e.completeNames,
+		ValidArgsFunction: completeNames(e),
 		Short:             "Show what differs between Applications and their objects",
 		Long: `Show what differs between Applications and their objects on the cluster, as a unified
 diff of the observed fields, from the live to the desired values. Lines that begin with #
@@ -56,7 +46,7 @@ The exit status is 0 without a difference, 1 with one, and 2 if anything went wr
 				return d.file(command.Context(), name)
 			}
 			for _, name := range names {
-				app, expected, err := e.getExpected(command.Context(), name)
+				app, expected, err := getExpected(command.Context(), e, name)
 				if err == nil {
 					err = d.application(command.Context(), app, expected)
 				}
@@ -104,116 +94,11 @@ func (d *differ) file(ctx context.Context, name string) error {
 }
 
 func (d *differ) draft(ctx context.Context, draft draft) error {
-	app, expected, err := d.prepare(ctx, draft)
+	app, expected, err := prepare(ctx, d.environment, draft)
 	if err != nil {
 		return err
 	}
 	return d.application(ctx, app, expected)
-}
-
-// prepare returns a draft as it would be admitted, and prints what admission says.
-func (d *differ) prepare(ctx context.Context, draft draft) (*application.Application, []plan.Expected, error) {
-	if err := draft.place(d.hub); err != nil {
-		return nil, nil, err
-	}
-	client, _, err := d.applications()
-	if err != nil {
-		return nil, nil, err
-	}
-	stored, err := client.ConfigMaps(draft.cm.Namespace).Get(ctx, draft.cm.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		stored = nil
-	case err != nil:
-		return nil, nil, err
-	default:
-		draft.cm = afterApply(draft.cm, stored)
-	}
-	if err := d.admit(ctx, draft, stored); err != nil {
-		return nil, nil, err
-	}
-	app, err := application.Read(draft.cm)
-	if err != nil {
-		return nil, nil, err
-	}
-	expected, err := expect(app, typesOn(d.objectsOf, app.Cluster))
-	return app, expected, err
-}
-
-// admit changes a draft as the webhook does, and prints what admission says. Stored is nil for a new
-// Application.
-func (d *differ) admit(ctx context.Context, draft draft, stored *corev1.ConfigMap) error {
-	sent := draft.cm.DeepCopy() // without what the webhook adds
-	var prepared mutate.Prepared
-	if stored == nil {
-		prepared = mutate.PrepareForCreate(ctx.Err, draft.cm)
-	} else {
-		prepared = mutate.PrepareForUpdate(ctx.Err, draft.cm, stored, application.IsAdmitted(stored))
-	}
-	if err := draft.tell(d.ErrOut, prepared); err != nil {
-		return err
-	}
-	return d.ask(ctx, draft, sent, stored, prepared.Warnings)
-}
-
-// ask asks the webhook by a dry run, and prints what only the webhook knows: kinds without a
-// namespace, and what user or agent may not do. A user who may not write the Application may still
-// compare it.
-func (d *differ) ask(ctx context.Context, draft draft, sent, stored *corev1.ConfigMap, warned []string) error {
-	j := judgement{warned: warned}
-	client, err := d.hearing(draft.places, &j)
-	if err != nil {
-		return err
-	}
-	dry := []string{metav1.DryRunAll}
-	if stored == nil {
-		_, err = client.ConfigMaps(sent.Namespace).Create(ctx, sent, metav1.CreateOptions{DryRun: dry, FieldManager: fieldManager})
-	} else {
-		var change []byte
-		if change, err = changeOf(stored, sent); err != nil {
-			return err
-		}
-		_, err = client.ConfigMaps(sent.Namespace).Patch(ctx, sent.Name, types.MergePatchType, change, metav1.PatchOptions{DryRun: dry, FieldManager: fieldManager})
-	}
-	if err != nil && !apierrors.IsInvalid(err) {
-		fmt.Fprintln(&j.said, oneLine("not admitted now: "+err.Error()))
-		err = nil
-	}
-	return errors.Join(j.flush(d.ErrOut), err)
-}
-
-// changeOf returns the merge patch from stored to sent. An update would conflict with an agent that
-// writes the status in the meantime.
-func changeOf(stored, sent *corev1.ConfigMap) ([]byte, error) {
-	from, err := json.Marshal(stored)
-	if err != nil {
-		return nil, err
-	}
-	to, err := json.Marshal(sent)
-	if err != nil {
-		return nil, err
-	}
-	return jsonpatch.CreateMergePatch(from, to)
-}
-
-// afterApply returns the stored ConfigMap as kubectl apply leaves it with that of a file:
-// annotations and labels that the file does not have stay.
-func afterApply(cm, stored *corev1.ConfigMap) *corev1.ConfigMap {
-	merged := stored.DeepCopy()
-	merged.Annotations, merged.Labels = mergedInto(merged.Annotations, cm.Annotations), mergedInto(merged.Labels, cm.Labels)
-	maps.DeleteFunc(merged.Data, func(key, _ string) bool { return application.IsSpecKey(key) })
-	maps.DeleteFunc(merged.BinaryData, func(key string, _ []byte) bool { return application.IsSpecKey(key) })
-	merged.Data, merged.BinaryData = mergedInto(merged.Data, cm.Data), mergedInto(merged.BinaryData, cm.BinaryData)
-	merged.Immutable = cmp.Or(cm.Immutable, stored.Immutable)
-	return merged
-}
-
-func mergedInto[V any](into, from map[string]V) map[string]V {
-	if into == nil {
-		return from
-	}
-	maps.Copy(into, from)
-	return into
 }
 
 func (d *differ) application(ctx context.Context, app *application.Application, expected []plan.Expected) error {
@@ -249,13 +134,6 @@ func hasEnded(app *application.Application, expected plan.Expected) bool {
 	known, _ := app.Status.Object(lens.Placed(app, expected.ID))
 	digest, err := plan.DigestOf(expected.Manifest)
 	return err == nil && known.Ended != nil && known.Ended.Manifest == digest
-}
-
-func becomes(app *application.Application, id manifest.ID) string {
-	if plan.IsReleased(app, id) {
-		return "would be left where it is, without the marks of the Application"
-	}
-	return "would be deleted"
 }
 
 func (d *differ) object(app *application.Application, expected plan.Expected, live map[string]any) error {

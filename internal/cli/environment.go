@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -229,4 +230,12 @@ func kindName(text string) (kind, name string, err error) {
 		return "", "", fmt.Errorf("%q is not of the form KIND/NAME, as deployment/web", text)
 	}
 	return kind, name, nil
+}
+
+// resourceName returns "deployment/web".
+func resourceName(id manifest.ID) string { return strings.ToLower(id.Kind) + "/" + id.Name }
+
+// annotationsOf returns those of a live object, none if there is no object.
+func annotationsOf(live map[string]any) map[string]string {
+	return (&unstructured.Unstructured{Object: live}).GetAnnotations()
 }

@@ -29,8 +29,8 @@ func expect(app *application.Application, typesOf plan.TypesOf) ([]plan.Expected
 
 // getExpected reads an Application and returns its desired objects. It warns if the agent
 // does not act on them, or if they are incomplete.
-func (e *environment) getExpected(ctx context.Context, name string) (*application.Application, []plan.Expected, error) {
-	stored, err := e.getReadable(ctx, name)
+func getExpected(ctx context.Context, e *environment, name string) (*application.Application, []plan.Expected, error) {
+	stored, err := getReadable(ctx, e, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,9 +68,6 @@ func chosen(expected []plan.Expected, named string) ([]plan.Expected, error) {
 	return found, nil
 }
 
-// resourceName returns "deployment/web".
-func resourceName(id manifest.ID) string { return strings.ToLower(id.Kind) + "/" + id.Name }
-
 // isOfKind reports whether a name such as deployment, deployments or deployments.apps means a
 // kind. It does not know the short names of an API server.
 func isOfKind(id manifest.ID, kind string) bool {
@@ -93,4 +90,12 @@ func isOfHook(app *application.Application, held manifest.ID) bool {
 	return held.APIVersion == "v1" && held.Kind == "Secret" && slices.ContainsFunc(app.Spec.Hooks.Enabled(), func(hook application.Hook) bool {
 		return held.Name == application.TokenSecret(app.Name, hook) || held.Name == application.CertsSecret(app.Name, hook)
 	})
+}
+
+// becomes says what the agent would do with an object that left the Application.
+func becomes(app *application.Application, id manifest.ID) string {
+	if plan.IsReleased(app, id) {
+		return "would be left where it is, without the marks of the Application"
+	}
+	return "would be deleted"
 }

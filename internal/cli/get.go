@@ -44,14 +44,14 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 
   # Those that are not ready
   kubectl krake get -A -o json | jq '.items[] | select(.ready != "True").metadata.name'`,
-		ValidArgsFunction: e.completeNames,
+		ValidArgsFunction: completeNames(e),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := e.resolve(&o.scope, names); err != nil {
+			if err := o.resolve(e, names); err != nil {
 				return err
 			}
 			if o.watch {
 				w := watcher{environment: e, options: o, known: known{}, said: map[string]line{}, table: newTable(e.Out, painterFor(e.Out))}
-				return e.following(command.Context(), o.scope, w.changed, w.looked)
+				return following(command.Context(), e, o.scope, w.changed, w.looked)
 			}
 			return printApplications(command.Context(), e, o)
 		},
@@ -63,12 +63,12 @@ ApplicationList, of ` + documentVersion + `. Its fields keep their names.`,
 }
 
 func printApplications(ctx context.Context, e *environment, o getOptions) error {
-	items, failure := e.read(ctx, o.scope)
+	items, failure := o.read(ctx, e)
 	if failure != nil && len(items) == 0 {
 		return failure
 	}
-	e.lookAtHolds(ctx, items)
-	beats, now := e.heartbeatsOr(ctx, items), e.now()
+	readHolds(ctx, e, items)
+	beats, now := heartbeatsOf(ctx, e, items), e.now()
 	if o.output.isDocument() {
 		return cmp.Or(printDocument(e.Out, o.output.value, o.document(items, beats, now)), failure)
 	}
@@ -104,7 +104,7 @@ type line struct {
 }
 
 func (w *watcher) changed(ctx context.Context, c change) error {
-	w.lookAtHolds(ctx, c.items)
+	readHolds(ctx, w.environment, c.items)
 	changed, gone := w.known.take(c)
 	if !w.begun {
 		w.begun = true
@@ -116,14 +116,14 @@ func (w *watcher) changed(ctx context.Context, c change) error {
 		}
 	}
 	if slices.ContainsFunc(changed, w.isNews) {
-		w.beats = w.heartbeatsOr(ctx, w.known.items())
+		w.beats = heartbeatsOf(ctx, w.environment, w.known.items())
 	}
 	return w.tell(changed, gone)
 }
 
 // looked prints which agents are no longer heard, or are heard again.
 func (w *watcher) looked(ctx context.Context) error {
-	w.beats = w.heartbeatsOr(ctx, w.known.items())
+	w.beats = heartbeatsOf(ctx, w.environment, w.known.items())
 	return w.tell(w.known.items(), nil)
 }
 

@@ -215,7 +215,7 @@ func TestDocumentsLeaveOut(t *testing.T) {
 func TestColoursKeepColumns(t *testing.T) {
 	h := manyApps(t)
 	e, _, _ := h.environment()
-	items, _, err := e.list(t.Context(), "", metav1.ListOptions{})
+	items, _, err := list(t.Context(), e, "", metav1.ListOptions{})
 	check.Must(t, err)
 	printed := func(p painter) string {
 		var b strings.Builder

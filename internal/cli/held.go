@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/internal/pacing"
 	"github.com/krake-observer/krake-observer/internal/status"
@@ -17,17 +15,17 @@ import (
 // that flag of the agent.
 const mostHold = 4 * time.Hour
 
-// lookAtHolds finds the holds of a status that are in force. The status has them until they
+// readHolds finds the holds of a status that are in force. The status has them until they
 // expire, even if they were removed, and only the object has the annotation. Objects that
 // the user may not read stay undecided.
-func (e *environment) lookAtHolds(ctx context.Context, items []item) {
+func readHolds(ctx context.Context, e *environment, items []item) {
 	for i := range items {
-		items[i].holds = e.holdsOf(ctx, items[i])
+		items[i].holds = holdsOf(ctx, e, items[i])
 	}
 }
 
 // holdsOf returns the objects that could be read, with whether they are held.
-func (e *environment) holdsOf(ctx context.Context, i item) map[manifest.ID]bool {
+func holdsOf(ctx context.Context, e *environment, i item) map[manifest.ID]bool {
 	found := map[manifest.ID]bool{}
 	if i.app == nil {
 		return found
@@ -64,9 +62,4 @@ func (i item) heldUntil(object application.ObjectStatus, now time.Time) (until t
 		return time.Time{}, true
 	}
 	return object.Hold.Until.Time, looked || object.Reason == status.Held
-}
-
-// annotationsOf returns those of a live object, none if there is no object.
-func annotationsOf(live map[string]any) map[string]string {
-	return (&unstructured.Unstructured{Object: live}).GetAnnotations()
 }

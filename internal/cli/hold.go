@@ -61,7 +61,7 @@ func newSuspendCommand(e *environment) *cobra.Command {
 // newWishCommand completes a command that writes what a wisher decides.
 func newWishCommand(e *environment, command cobra.Command, wisherAt func(now time.Time) (wisher, error)) *cobra.Command {
 	w := wishing{environment: e}
-	command.ValidArgsFunction = e.completeNames
+	command.ValidArgsFunction = completeNames(e)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		by, err := wisherAt(e.now())
 		if err != nil {
@@ -115,7 +115,7 @@ func (w *wishing) names(ctx context.Context, s subject) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := w.list(ctx, namespace, metav1.ListOptions{LabelSelector: s.selector})
+	found, _, err := list(ctx, w.environment, namespace, metav1.ListOptions{LabelSelector: s.selector})
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ func (w *wishing) onApplication(ctx context.Context, name string, by wisher) err
 		return err
 	}
 	return w.write("application."+application.Domain+"/"+name, func() (wish, metav1.Object, error) {
-		i, err := w.get(ctx, name)
+		i, err := get(ctx, w.environment, name)
 		if err != nil {
 			return wish{}, nil, err
 		}
 		if by.looks {
-			i.holds = w.holdsOf(ctx, i)
+			i.holds = holdsOf(ctx, w.environment, i)
 		}
 		done, err := by.application(i)
 		return done, i.stored, err
@@ -151,7 +151,7 @@ func (w *wishing) onApplication(ctx context.Context, name string, by wisher) err
 }
 
 func (w *wishing) onObject(ctx context.Context, s subject, by wisher) error {
-	i, err := w.getReadable(ctx, s.applications[0])
+	i, err := getReadable(ctx, w.environment, s.applications[0])
 	if err != nil {
 		return err
 	}

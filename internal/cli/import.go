@@ -131,9 +131,9 @@ func (i *importation) run(ctx context.Context) error {
 // find returns the objects that the user chooses.
 func (i *importation) find(ctx context.Context, objects objects) ([]found, error) {
 	if len(i.names) > 0 {
-		return objects.named(ctx, i.names, i.creation.namespace)
+		return named(ctx, objects, i.names, i.creation.namespace)
 	}
-	all, unread, err := objects.selected(ctx, i.selector, i.creation.namespace)
+	all, unread, err := selected(ctx, objects, i.selector, i.creation.namespace)
 	for _, kind := range unread {
 		i.leave(kind, "you may not list this kind")
 	}
@@ -202,7 +202,7 @@ func (i *importation) part(ctx context.Context, objects objects, object found) (
 	if reason := cmp.Or(object.exclusion(), i.from.exclusion(object)); reason != "" {
 		return part, reason, nil
 	}
-	try := objects.trialIn(ctx, object.mapping, i.creation.namespace)
+	try := trialIn(ctx, objects, object.mapping, i.creation.namespace)
 	types := objects.types(object.id())
 	resource, proposed, err := importOf(object.Object, try, types)
 	switch {

@@ -60,7 +60,7 @@ var notImported = []schema.GroupKind{
 }
 
 // named reads the objects that arguments of the form KIND/NAME name.
-func (o objects) named(ctx context.Context, names []string, namespace string) ([]found, error) {
+func named(ctx context.Context, o objects, names []string, namespace string) ([]found, error) {
 	all := make([]found, 0, len(names))
 	for _, named := range names {
 		kind, name, err := kindName(named)
@@ -88,7 +88,7 @@ func (o objects) named(ctx context.Context, names []string, namespace string) ([
 
 // selected lists the objects of a namespace that a selector selects, of all kinds that users write.
 // It returns the kinds that the user may not list.
-func (o objects) selected(ctx context.Context, selector, namespace string) (all []found, unread []string, err error) {
+func selected(ctx context.Context, o objects, selector, namespace string) (all []found, unread []string, err error) {
 	kinds, err := o.discovery.ServerPreferredNamespacedResources()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the kinds of objects, or name objects as KIND/NAME: %w", err)
@@ -96,7 +96,7 @@ func (o objects) selected(ctx context.Context, selector, namespace string) (all 
 	kinds = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "create", "patch", "delete"}}, kinds)
 	for _, list := range kinds {
 		for _, resource := range list.APIResources {
-			mapping, err := o.mappingOfResource(list.GroupVersion, resource)
+			mapping, err := mappingOfResource(o, list.GroupVersion, resource)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -122,7 +122,7 @@ func (o objects) selected(ctx context.Context, selector, namespace string) (all 
 	return all, unread, nil
 }
 
-func (o objects) mappingOfResource(groupVersion string, resource metav1.APIResource) (*meta.RESTMapping, error) {
+func mappingOfResource(o objects, groupVersion string, resource metav1.APIResource) (*meta.RESTMapping, error) {
 	version, err := schema.ParseGroupVersion(groupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %s: %w", resource.Kind, err)

@@ -113,7 +113,7 @@ func printAll(e *environment, i item) error {
 			return err
 		}
 	}
-	if err := (description{item: i, now: now}).print(e.Out); err != nil {
+	if err := printDescription(e.Out, description{item: i, now: now}, painter{}); err != nil {
 		return err
 	}
 	if err := remainsOf([]item{i}, nil, heartbeats{read: true}, now).print(e.Out, painter{}); err != nil {

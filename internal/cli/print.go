@@ -221,3 +221,15 @@ func counted(n int, one, more string) string {
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
+
+// textOf returns an object as YAML, and nothing for one that is absent.
+func textOf(object any) (string, error) {
+	if object == nil {
+		return "", nil
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return "", fmt.Errorf("write an object as YAML: %w", err)
+	}
+	return string(text), nil
+}

@@ -27,7 +27,7 @@ func newSchemaCommand(e *environment) *cobra.Command {
 	var flags schemaFlags
 	command := &cobra.Command{
 		Use:               "schema (NAME | --explain PATH NAME | --propose KIND/NAME | --propose -f FILE)",
-		ValidArgsFunction: e.completeNames,
+		ValidArgsFunction: completeNames(e),
 		Short:             "Show the observer schemas of an Application, propose one, or explain why a field is observed",
 		Long: `Show the observer schemas of an Application that are in effect: the user's, and a default
 one for each other resource of its manifest.
@@ -92,7 +92,7 @@ func (f schemaFlags) run(ctx context.Context, e *environment, arguments []string
 }
 
 func printSchemas(ctx context.Context, e *environment, name, format string) error {
-	stored, err := e.getReadable(ctx, name)
+	stored, err := getReadable(ctx, e, name)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func explain(ctx context.Context, e *environment, name, text, named string) erro
 	if err != nil {
 		return err
 	}
-	app, expected, err := e.getExpected(ctx, name)
+	app, expected, err := getExpected(ctx, e, name)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func proposeOf(ctx context.Context, e *environment, named string) error {
 	types := objects.types(id)
 	proposal, err := propose(lastApplied(live), live, nil, types)
 	if err == nil {
-		proposal, err = withoutDefaults(proposal, live, objects.trialIn(ctx, mapping, namespace), types)
+		proposal, err = withoutDefaults(proposal, live, trialIn(ctx, objects, mapping, namespace), types)
 	}
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ For objects on another cluster, name that cluster with --target-context or
 }
 
 func (f uiFlags) run(ctx context.Context, e *environment) error {
-	if err := e.resolve(&f.scope, nil); err != nil {
+	if err := f.scope.resolve(e, nil); err != nil {
 		return err
 	}
 	config, err := e.hub.ToRESTConfig()

@@ -21,12 +21,12 @@ import (
 
 // Application implements [ui.Source].
 func (s *uiSource) Application(ctx context.Context, name types.NamespacedName) (ui.Application, error) {
-	i, err := s.getIn(ctx, name.Namespace, name.Name)
+	i, err := getIn(ctx, s.environment, name.Namespace, name.Name)
 	if err = errors.Join(err, i.err); err != nil {
 		return ui.Application{}, err
 	}
-	i.holds = s.holdsOf(ctx, i)
-	d := description{item: i, beats: s.heartbeatsOr(ctx, []item{i}), now: s.now()}
+	i.holds = holdsOf(ctx, s.environment, i)
+	d := described{description{item: i, beats: heartbeatsOf(ctx, s.environment, []item{i}), now: s.now()}}
 	page := ui.Application{About: uiTable(section{title: "About", rows: d.about()}), Objects: d.uiObjects(), Bars: d.bars()}
 	page.NamespacedName = name
 	page.Tables = append(page.Tables, d.uiConditions())
@@ -38,6 +38,9 @@ func (s *uiSource) Application(ctx context.Context, name types.NamespacedName) (
 	}
 	return page, nil
 }
+
+// described is a description for the page.
+type described struct{ description }
 
 func uiTable(s section) ui.Table {
 	table := ui.Table{Title: s.title}
@@ -60,7 +63,7 @@ func uiTable(s section) ui.Table {
 func titled(name string) string { return name[:1] + strings.ToLower(name[1:]) }
 
 // uiConditions are the conditions with their meanings and the way out.
-func (d description) uiConditions() ui.Table {
+func (d described) uiConditions() ui.Table {
 	table := uiTable(d.conditions())
 	table.Header = append(table.Header, "Meaning and way out")
 	for i, c := range d.app.Status.Conditions {
@@ -74,7 +77,7 @@ func (d description) uiConditions() ui.Table {
 
 // uiObjects are the objects that the Application wants, those that it still holds, and others of the
 // status.
-func (d description) uiObjects() []ui.ObjectRow {
+func (d described) uiObjects() []ui.ObjectRow {
 	statuses := map[manifest.ID]application.ObjectStatus{}
 	for _, object := range d.app.Status.Objects {
 		statuses[d.keyOf(object.ID)] = object
@@ -105,7 +108,7 @@ func (d description) uiObjects() []ui.ObjectRow {
 }
 
 // keyOf returns a key that is the same for an object in any version, with and without its namespace.
-func (d description) keyOf(id manifest.ID) manifest.ID {
+func (d described) keyOf(id manifest.ID) manifest.ID {
 	id = lens.Placed(d.app, id)
 	id.APIVersion = id.GroupVersionKind().Group
 	return id
@@ -113,7 +116,7 @@ func (d description) keyOf(id manifest.ID) manifest.ID {
 
 // uiObject returns the row of an object. The page shows no Secret of a hook, so that its row has no
 // reference.
-func (d description) uiObject(id manifest.ID, object application.ObjectStatus) ui.ObjectRow {
+func (d described) uiObject(id manifest.ID, object application.ObjectStatus) ui.ObjectRow {
 	row := ui.ObjectRow{
 		Title: objectText(id, d.stored.Namespace), Health: uiCell(cell{object.Health, healthColour(object.Health)}), Reason: uiCell(d.objectReason(object)),
 		Message: ui.Cell{Text: d.objectMessage(object), Tone: ui.Plain},
@@ -125,7 +128,7 @@ func (d description) uiObject(id manifest.ID, object application.ObjectStatus) u
 }
 
 // bars are the holds and fights of the status.
-func (d description) bars() []ui.Bar {
+func (d described) bars() []ui.Bar {
 	var bars []ui.Bar
 	for _, object := range d.app.Status.Objects {
 		lane := objectText(object.ID, d.stored.Namespace)
@@ -144,7 +147,7 @@ func (d description) bars() []ui.Bar {
 
 // showsHold reports whether the timeline has the hold of an object. The status keeps a hold that was taken
 // off, so that it would seem to go on.
-func (d description) showsHold(object application.ObjectStatus) bool {
+func (d described) showsHold(object application.ObjectStatus) bool {
 	if object.Hold == nil {
 		return false
 	}
@@ -152,7 +155,7 @@ func (d description) showsHold(object application.ObjectStatus) bool {
 	return !until.IsZero() || !object.Hold.Until.After(d.now)
 }
 
-func (d description) contendedSince() time.Time {
+func (d described) contendedSince() time.Time {
 	for _, c := range d.app.Status.Conditions {
 		if c.Type == application.ContendedCondition && c.Status == metav1.ConditionTrue {
 			return c.LastTransitionTime.Time

@@ -40,8 +40,7 @@ func (s *uiSource) Draft(ctx context.Context, ref ui.Ref, toggles []lens.Toggle)
 	}
 	after.Data[application.ObserverSchemaKey] = text
 	var said bytes.Buffer
-	d := s.quietly(&said)
-	err = d.admit(ctx, draft{after, places{file: application.ObserverSchemaKey, parts: map[string]part{
+	err = admit(ctx, s.quietly(&said), draft{after, places{file: application.ObserverSchemaKey, parts: map[string]part{
 		application.ObserverSchemaKey: {file: application.ObserverSchemaKey, text: text},
 	}}}, i.stored)
 	made := ui.Draft{Schema: text, Command: patchCommand(i.stored, text, s.connection()), Said: linesIn(said.String())}
@@ -54,11 +53,11 @@ func (s *uiSource) Draft(ctx context.Context, ref ui.Ref, toggles []lens.Toggle)
 	return made, nil
 }
 
-// quietly returns a differ that prints into a buffer.
-func (s *uiSource) quietly(out io.Writer) *differ {
+// quietly returns an environment that prints into a buffer.
+func (s *uiSource) quietly(out io.Writer) *environment {
 	e := *s.environment
 	e.Out, e.ErrOut = out, out
-	return &differ{environment: &e}
+	return &e
 }
 
 func linesIn(text string) []string {

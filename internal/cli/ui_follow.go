@@ -171,7 +171,7 @@ func (s *uiSource) followLeases(ctx context.Context, beats chan<- heartbeats) er
 		return err
 	}
 	leases := clients.Leases(application.AgentsNamespace)
-	known, err := s.environment.heartbeats(ctx) // of all clusters
+	known, err := readHeartbeats(ctx, s.environment) // of all clusters
 	if err != nil || !known.read {
 		return err
 	}

@@ -38,11 +38,11 @@ func (s *uiSource) Forecast(ctx context.Context, name, text string) (ui.Forecast
 		}
 	}
 	var said bytes.Buffer
-	d := s.quietly(&said)
+	quiet := s.quietly(&said)
 	var forecast ui.Forecast
 	for _, draft := range drafts {
 		var parts []ui.ForecastPart
-		app, expected, err := d.prepare(ctx, draft)
+		app, expected, err := prepare(ctx, quiet, draft)
 		if err == nil {
 			parts, err = s.forecastOf(ctx, app, expected)
 		}

@@ -46,7 +46,7 @@ type plannedItem struct {
 
 // planned reads an Application, and computes its desired objects if it has changed.
 func (s *uiSource) planned(ctx context.Context, name types.NamespacedName) (plannedItem, error) {
-	i, err := s.getIn(ctx, name.Namespace, name.Name)
+	i, err := getIn(ctx, s.environment, name.Namespace, name.Name)
 	if err = errors.Join(err, i.err); err != nil {
 		return plannedItem{}, err
 	}

@@ -270,7 +270,7 @@ func TestFollowFailsWithTheReason(t *testing.T) {
 	}
 }
 
-func rowsOf(d description) [][]string {
+func rowsOf(d described) [][]string {
 	var rows [][]string
 	for _, row := range d.uiObjects() {
 		rows = append(rows, []string{row.Title, row.Health.Text, row.Reason.Text})
@@ -278,9 +278,9 @@ func rowsOf(d description) [][]string {
 	return rows
 }
 
-func describedOf(t *testing.T, edit func(app *application.Application)) description {
+func describedOf(t *testing.T, edit func(app *application.Application)) described {
 	t.Helper()
-	return description{item: itemOf(recorded(t, admitted(t, created("web")), edit)), now: noon}
+	return described{description{item: itemOf(recorded(t, admitted(t, created("web")), edit)), now: noon}}
 }
 
 // The agent has mapped the namespace, and in mode observe it holds nothing.
@@ -334,7 +334,7 @@ func TestBarsShowHoldsInForce(t *testing.T) {
 		{"the hold is over", nil, noon, 1},
 	} {
 		held.holds, held.app.Status.Objects[0].Hold.Until = c.holds, metav1.NewTime(c.until)
-		check.Equal(t, c.why, c.want, len(description{item: held, now: noon}.bars()))
+		check.Equal(t, c.why, c.want, len(described{description{item: held, now: noon}}.bars()))
 	}
 }
 

@@ -39,11 +39,11 @@ func newUninstallCommand(e *environment) *cobra.Command {
 }
 
 func checkUninstall(ctx context.Context, e *environment) error {
-	items, _, err := e.list(ctx, "", metav1.ListOptions{})
+	items, _, err := list(ctx, e, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the Applications of all namespaces: %w", err)
 	}
-	beats, err := e.heartbeats(ctx)
+	beats, err := readHeartbeats(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (i *inspection) webhook(ctx context.Context) error {
 
 // agent looks at the agent of cluster local.
 func (i *inspection) agent(ctx context.Context) error {
-	beats, err := i.heartbeats(ctx, application.LocalCluster)
+	beats, err := readHeartbeats(ctx, i.environment, application.LocalCluster)
 	if err != nil {
 		return err
 	}
