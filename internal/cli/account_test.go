@@ -27,7 +27,7 @@ rules: [{apiGroups: [""], resources: [namespaces], verbs: [create]}]
 			"in all namespaces: create namespaces (dry run)\n",
 	} {
 		t.Run(grant, func(t *testing.T) {
-			out, says, _ := invoke(t, map[string]string{"roles.yaml": role}, "account", "own", "--namespace", "shop", "--grant", grant, "--dry-run=client")
+			out, says, _ := invoke(t, createCommands, map[string]string{"roles.yaml": role}, "account", "own", "--namespace", "shop", "--grant", grant, "--dry-run=client")
 			check.Equal(t, "output", want, strings.ReplaceAll(out, "serviceaccount shop/own: ", ""))
 			warning := map[string]string{
 				"cluster-admin": "Warning: cluster-admin: all that can write as this account can change every object of the cluster, the policies and rights of Krake Observer included\n",
@@ -35,7 +35,7 @@ rules: [{apiGroups: [""], resources: [namespaces], verbs: [create]}]
 			check.Equal(t, "errors", warning, says)
 		})
 	}
-	out, _, _ := invoke(t, map[string]string{"roles.yaml": role}, "account", "--namespace", "shop", "--grant", "roles.yaml", "--dry-run=client", "-o", "yaml")
+	out, _, _ := invoke(t, createCommands, map[string]string{"roles.yaml": role}, "account", "--namespace", "shop", "--grant", "roles.yaml", "--dry-run=client", "-o", "yaml")
 	for _, want := range []string{"  kind: RoleBinding\n  metadata:\n    name: krake-deployer-configs\n    namespace: shop\n", "  kind: ClusterRoleBinding\n  metadata:\n    name: shop-krake-deployer-names\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
@@ -56,14 +56,14 @@ func TestAccountRefusesWhatGrantsNothing(t *testing.T) {
 			if c.file != "" {
 				files["roles.yaml"] = c.file
 			}
-			out, says, status := invoke(t, files, "account", "--namespace", "shop", "--grant", "roles.yaml", "--dry-run=client")
+			out, says, status := invoke(t, createCommands, files, "account", "--namespace", "shop", "--grant", "roles.yaml", "--dry-run=client")
 			if out != "" || status != 2 || !strings.Contains(says, c.want) {
 				t.Errorf("want %q, got %d %q %q", c.want, status, out, says)
 			}
 		})
 	}
 	for arguments, want := range map[string]string{"": "grant", "--grant=edit a b": "at most 1", "--grant=edit --dry-run=some": `--dry-run: "some" has to be one of`} {
-		if _, says, status := invoke(t, nil, append([]string{"account"}, strings.Fields(arguments)...)...); status != 2 || !strings.Contains(says, want) {
+		if _, says, status := invoke(t, createCommands, nil, append([]string{"account"}, strings.Fields(arguments)...)...); status != 2 || !strings.Contains(says, want) {
 			t.Errorf("%q: want %q, got %d %q", arguments, want, status, says)
 		}
 	}

@@ -145,3 +145,8 @@ func heldApp(t *testing.T) *corev1.ConfigMap {
 		}}
 	})
 }
+
+func deleted(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	cm.DeletionTimestamp = new(metav1.NewTime(noon))
+	return cm
+}

@@ -3,21 +3,13 @@ package cli
 import (
 	"bytes"
 	_ "embed"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/test/check"
 )
-
-// scaled is a Deployment that kubectl has created, an autoscaler has scaled, and a user has
-// edited. A webhook has put a sidecar in front.
-//
-//go:embed testdata/scaled.yaml
-var scaled string
-
-//go:embed testdata/deploymentSchema.yaml
-var deploymentSchema string
 
 func blamed(t *testing.T) lens.Object {
 	t.Helper()
@@ -44,4 +36,25 @@ func TestBlameOfWhatIsMissing(t *testing.T) {
 	blames := []lens.Object{lens.Compare(app, expected[0], nil, false), lens.Compare(app, expected[0], short, false)}
 	check.Must(t, printBlames(&out, blames, true, time.Time{}))
 	golden(t, "blame-missing.txt", out.String())
+}
+
+func TestBlameCommand(t *testing.T) {
+	c := newCluster()
+	c.store(t, deployment+"---"+service, deploymentSchema)
+	c[liveDeployment] = markedAs("web", "1", parsed(t, scaled))
+	for _, one := range []struct {
+		arguments, want, says string
+		status                int
+	}{
+		{"blame web", "v1 Service demo/web\n  there is no such object\n", "", 0},
+		{"blame web -o json", `"kind": "BlameList"`, "", 0},
+		{"blame web -o yaml --object deployment/web", "path: spec.replicas\n", "", 0},
+		{"blame web --object job/web", "", "the Application has no object job/web: it has deployment/web, service/web", 2},
+		{"blame other", "", "there is no Application other", 2},
+	} {
+		out, says, status := c.run(t, inspectCommands, nil, strings.Fields(one.arguments)...)
+		if !strings.Contains(out, one.want) || !strings.Contains(says, one.says) || status != one.status || strings.Contains(out, "hunter2") {
+			t.Errorf("%s: %d: %s%s, want %s%s", one.arguments, status, out, says, one.want, one.says)
+		}
+	}
 }

@@ -7,88 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krake-observer/krake-observer/internal/lens"
-	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
-	"github.com/krake-observer/krake-observer/pkg/mutate"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
 )
-
-const deployment = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {team: shop}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - name: web
-        image: nginx:1
-        env: [{name: PASSWORD, value: hunter2}]
-`
-
-const service = `
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {type: NodePort, ports: [{port: 80}]}
-`
-
-const serviceSchema = `
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec:
-  type: null
-  ports:
-  - {port: null, nodePort: null}
-  - {observer_schema_list_min_length: 1, observer_schema_list_max_length: 2}
-`
-
-// prepared returns the ConfigMap demo/web after admission, with the UID of a stored object.
-func prepared(t *testing.T, manifest, observerSchema string, annotations ...string) *corev1.ConfigMap {
-	t.Helper()
-	cm := created("web", annotations...)
-	cm.Data[application.ManifestKey] = manifest
-	if observerSchema != "" {
-		cm.Data[application.ObserverSchemaKey] = observerSchema
-	}
-	check.Must(t, mutate.PrepareForCreate(t.Context().Err, cm).Refusals.ToAggregate())
-	cm.UID, cm.ResourceVersion = "1", "1"
-	return cm
-}
-
-// admittedOf returns the Application of [prepared].
-func admittedOf(t *testing.T, manifest, observerSchema string, annotations ...string) *application.Application {
-	t.Helper()
-	app, err := application.Read(prepared(t, manifest, observerSchema, annotations...))
-	check.Must(t, err)
-	return app
-}
-
-func expectedOf(t *testing.T, app *application.Application) []plan.Expected {
-	t.Helper()
-	expected, err := expect(app, plan.NoTypes)
-	check.Must(t, err)
-	return expected
-}
-
-// markedAs returns the object with the marks of an Application of demo, as a live object.
-func markedAs(name string, uid types.UID, live map[string]any) map[string]any {
-	live["metadata"].(map[string]any)["namespace"] = "demo"
-	id, _ := manifest.Identify(live)
-	return application.Marks(types.NamespacedName{Namespace: "demo", Name: name}, uid, id).On(live)
-}
 
 // The output for one object, without private values.
 func TestCompare(t *testing.T) {
@@ -164,22 +91,6 @@ func TestCompare(t *testing.T) {
 	golden(t, "compare.txt", out.String())
 }
 
-// A missing object that has ended is not compared, until its manifest changes.
-func TestAnObjectThatHasEnded(t *testing.T) {
-	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: load}, spec: {ttlSecondsAfterFinished: 5, template: {spec: {a: 1}}}}"
-	app := admittedOf(t, job, "")
-	expected := expectedOf(t, app)
-	check.Equal(t, "without a record", false, hasEnded(app, expected[0]))
-	digest, err := plan.DigestOf(expected[0].Manifest)
-	check.Must(t, err)
-	ended := application.ObjectStatus{ID: lens.Placed(app, expected[0].ID), Ended: &application.Ended{Manifest: digest, State: application.StateCompleted}}
-	app.Status.Objects = []application.ObjectStatus{ended}
-	check.Equal(t, "with one", true, hasEnded(app, expected[0]))
-	changed := admittedOf(t, strings.Replace(job, "a: 1", "a: 2", 1), "")
-	changed.Status.Objects = app.Status.Objects
-	check.Equal(t, "with one of another manifest", false, hasEnded(changed, expectedOf(t, changed)[0]))
-}
-
 // Without its label, an object is invisible to its agent, and this is reported.
 func TestMissingLabel(t *testing.T) {
 	app := admittedOf(t, service, "")
@@ -189,17 +100,6 @@ func TestMissingLabel(t *testing.T) {
 	got, err := compare(app, expected[0], live, false)
 	if want := "the label by which its agent finds it is missing"; err != nil || !strings.Contains(got.String(), want) {
 		t.Errorf("%q, %v: want %q", got.String(), err, want)
-	}
-}
-
-// A value that was learned on another cluster is not desired on this one.
-func TestExpectAfterAMove(t *testing.T) {
-	app := admittedOf(t, service, serviceSchema)
-	app.Learned = []map[string]any{parsed(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)}
-	app.Status.Cluster = "east"
-	expected := expectedOf(t, app)
-	if _, pinned := schema.ValueAt(expected[0].Desired, lens.PathOf("spec", "ports")).([]any)[0].(map[string]any)["nodePort"]; pinned {
-		t.Error("the node port of another cluster is desired")
 	}
 }
 
@@ -226,26 +126,6 @@ func TestMappedNamespace(t *testing.T) {
 	}
 	app.Inventory = append(app.Inventory, manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"})
 	check.Equal(t, "its own namespace", "demo", lens.Placed(app, expected[0].ID).Namespace)
-}
-
-func TestLeaving(t *testing.T) {
-	app := admittedOf(t, service, "")
-	expected := expectedOf(t, app)
-	stays := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
-	leaves := manifest.ID{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "demo", Name: "web"}
-	app.Inventory = []manifest.ID{stays, leaves}
-	check.Equal(t, "what leaves", []manifest.ID{leaves}, leaving(app, expected))
-	// The Secrets of a hook stay while the hook exists.
-	token := manifest.ID{APIVersion: "v1", Kind: "Secret", Namespace: "demo", Name: application.TokenSecret("web", application.Complete)}
-	app.Inventory = []manifest.ID{stays, token}
-	check.Equal(t, "without the hook", []manifest.ID{token}, leaving(app, expected))
-	app.Spec.Hooks.Complete = true
-	check.Empty(t, "what leaves with the hook", leaving(app, expected))
-	check.Equal(t, "what becomes of it", "would be deleted", becomes(app, leaves))
-	app.Adopted = []manifest.ID{leaves}
-	if got := becomes(app, leaves); !strings.HasPrefix(got, "would be left") {
-		t.Error(got)
-	}
 }
 
 // pair is an observer schema with a desired and a live object.
@@ -364,15 +244,4 @@ func schemaOf(t *testing.T, resource map[string]any) schema.Schema {
 	s, err := schema.Default(resource)
 	check.Must(t, err)
 	return s
-}
-
-func parsed(t *testing.T, text string) map[string]any {
-	t.Helper()
-	encoded, err := yaml.YAMLToJSON([]byte(text))
-	check.Must(t, err)
-	values, err := manifest.Decode(encoded)
-	if err != nil || len(values) != 1 {
-		t.Fatalf("%d values: %v", len(values), err)
-	}
-	return values[0].(map[string]any)
 }

@@ -108,7 +108,7 @@ all.yaml:14: Namespace a: %[1]s: have an administrator create it
 		if c.flag != "" {
 			arguments = append(arguments, c.flag)
 		}
-		out, says, status := invoke(t, files, arguments...)
+		out, says, status := invoke(t, createCommands, files, arguments...)
 		check.Equal(t, c.why+": output", c.out, out)
 		check.Equal(t, c.why+": errors", c.says, says)
 		check.Equal(t, c.why+": status", c.status, status)
@@ -138,7 +138,7 @@ func TestOnlyUnsupportedReportsMistakes(t *testing.T) {
 	} {
 		w := &webhook{refused: []string{"ClusterRole"}}
 		arguments := append([]string{"create", "web", "-f", "a.yaml", "-n", "demo", "--only-unsupported", "--server", w.serve(t)}, strings.Fields(c.flag)...)
-		out, says, status := invoke(t, map[string]string{"a.yaml": c.file}, arguments...)
+		out, says, status := invoke(t, createCommands, map[string]string{"a.yaml": c.file}, arguments...)
 		check.Equal(t, c.why+": output", c.out, out)
 		check.Equal(t, c.why+": errors", c.says, says)
 		check.Equal(t, c.why+": status", c.status, status)
@@ -154,7 +154,7 @@ func TestCreateRepeatsNoWarning(t *testing.T) {
 	w := &webhook{warnings: []string{known, "data.spec.manifest[1].data.a: the server says so", known[:30] + "...", "no place"}}
 	files := map[string]string{"a.yaml": document("ConfigMap", "dta: {}\n") + "---\n" + document("ConfigMap", "data:\n  a: b\n")}
 	files["a.yaml"] = strings.Replace(files["a.yaml"], "name: a", "name: b", 1)
-	_, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--server", w.serve(t))
+	_, says, status := invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--server", w.serve(t))
 	check.Equal(t, "errors", `a.yaml:4: warning: data.spec.manifest[0]: unknown field "dta"
 a.yaml:10: warning: data.spec.manifest[1].data.a: the server says so
 a.yaml: warning: no place
@@ -167,14 +167,14 @@ func TestCreateOfflineAsksNoServer(t *testing.T) {
 	w := &webhook{exists: true}
 	url := w.serve(t)
 	files := map[string]string{"a.yaml": document("ConfigMap", ""), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
-	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--dry-run=client", "-o", "yaml",
+	out, says, status := invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--dry-run=client", "-o", "yaml",
 		"--observe", "schema.yaml", "--cluster=east", "--mode=observe")
 	golden(t, "create.yaml", out)
 	check.Equal(t, "errors", "", says)
 	check.Equal(t, "status", 0, status)
 	check.Equal(t, "tried", nil, w.tried)
 
-	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--skip-unsupported")
+	_, says, status = invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "--server", url, "-n", "demo", "--skip-unsupported")
 	check.Equal(t, "errors", "error: the ConfigMap web exists in namespace demo: choose another name, or change it by the output of --dry-run=client -o yaml\n", says)
 	check.Equal(t, "status", 2, status)
 	check.Equal(t, "created", nil, w.created)
@@ -186,18 +186,18 @@ func TestCreateSplitsWhatIsTooMuch(t *testing.T) {
 		all = append(all, strings.Replace(document("ConfigMap", ""), "name: a", fmt.Sprintf("name: a%d", i), 1))
 	}
 	files := map[string]string{"a.yaml": strings.Join(all, "---\n"), "schema.yaml": document("ConfigMap", "data: {a: null}\n")}
-	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client")
+	out, says, status := invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client")
 	check.Equal(t, "output", "application demo/web-1 created, with 300 objects (dry run)\napplication demo/web-2 created, with 1 object (dry run)\n", out)
 	check.Equal(t, "errors", "An Application has at most 300 objects and 4 MiB. The objects are split in the order of the input:\n", says)
 	check.Equal(t, "status", 0, status)
-	_, says, status = invoke(t, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "--observe=schema.yaml")
+	_, says, status = invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "-n", "demo", "--dry-run=client", "--observe=schema.yaml")
 	check.Equal(t, "errors", "error: the objects need 2 Applications, and the observer schemas of schema.yaml are for one: create the Applications one by one\n", says)
 	check.Equal(t, "status", 2, status)
 }
 
 func TestCreateNamesTheSourcesOfValues(t *testing.T) {
 	files := map[string]string{"a.yaml": document("Secret", "") + "---\n" + document("ConfigMap", "")}
-	out, says, status := invoke(t, files, "create", "web", "-f", "a.yaml", "--values-from", "a=one,a=two", "--dry-run=client", "-o", "yaml")
+	out, says, status := invoke(t, createCommands, files, "create", "web", "-f", "a.yaml", "--values-from", "a=one,a=two", "--dry-run=client", "-o", "yaml")
 	if status != 0 || !strings.Contains(out, "krake.dev/values-from: a=one,a=two\n") {
 		t.Errorf("got %d %q %q", status, out, says)
 	}
@@ -219,7 +219,7 @@ func TestCreateTakesTheNamespaceOfItsObjects(t *testing.T) {
 		if c.flag != "" {
 			arguments = append(arguments, c.flag)
 		}
-		out, says, _ := invoke(t, map[string]string{"a.yaml": c.files}, arguments...)
+		out, says, _ := invoke(t, createCommands, map[string]string{"a.yaml": c.files}, arguments...)
 		check.Equal(t, "output", c.out, out)
 		check.Equal(t, "errors", c.says, says)
 	}
@@ -239,7 +239,7 @@ func TestCreateRefusesWhatItCannotRead(t *testing.T) {
 		{"-f a.yaml --values-from a=b", "--values-from a=b: a.yaml: there is no Secret a in it"},
 		{"-f secret.yaml --skip-unsupported --dry-run=client", "secret.yaml: no object in it can belong to an Application: create them by kubectl apply"},
 	} {
-		out, says, status := invoke(t, files, append([]string{"create", "web"}, strings.Fields(c.arguments)...)...)
+		out, says, status := invoke(t, createCommands, files, append([]string{"create", "web"}, strings.Fields(c.arguments)...)...)
 		if out != "" || status != 2 || !strings.Contains(says, c.want) {
 			t.Errorf("%s: want %q, got %d %q %q", c.arguments, c.want, status, out, says)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -19,27 +18,6 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
 )
-
-func run(t *testing.T, h *hub, command func(*environment) *cobra.Command, arguments ...string) (out, errOut string, err error) {
-	t.Helper()
-	e, printed, told := h.environment()
-	err = execute(t.Context(), e, command, arguments...)
-	return printed.String(), told.String(), err
-}
-
-func execute(ctx context.Context, e *environment, command func(*environment) *cobra.Command, arguments ...string) error {
-	c := command(e)
-	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetOut(e.Out)
-	c.SetErr(e.ErrOut)
-	c.SetArgs(append([]string{}, arguments...)) // with nil, cobra would use the arguments of the test binary
-	return c.ExecuteContext(ctx)
-}
-
-func elsewhere(cm *corev1.ConfigMap, namespace string) *corev1.ConfigMap {
-	cm.Namespace = namespace
-	return cm
-}
 
 // manyApps returns a hub with one Application for each kind of output.
 func manyApps(t *testing.T) *hub {
@@ -135,18 +113,6 @@ func TestGetNothingAsDocument(t *testing.T) {
 	}
 }
 
-// The ConfigMaps need more than one page.
-func TestGetReadsAllPages(t *testing.T) {
-	h := newHub(t)
-	for i := range 2*page + 1 {
-		h.put(created("app-" + strings.Repeat("x", i)))
-	}
-	out, _, err := run(t, h, newGetCommand)
-	if lines := strings.Count(out, "\n"); err != nil || lines != 2*page+2 {
-		t.Errorf("%d lines, %v", lines, err)
-	}
-}
-
 // A user without the right to read Leases gets no information about agents, and all the rest.
 // If the request fails, the output reports it.
 func TestGetWithoutLeases(t *testing.T) {
@@ -231,20 +197,6 @@ func TestColoursKeepColumns(t *testing.T) {
 	check.Equal(t, "without its colours", plainly, regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, ""))
 	if !strings.Contains(coloured, string(green)+"RUNNING"+string(plain)) || strings.Contains(plainly, "\x1b") {
 		t.Errorf("%q", coloured)
-	}
-}
-
-// Control characters are also escaped in JSON, and decode to the original text.
-func TestDocumentsAreVisible(t *testing.T) {
-	const hostile = "\u009b2J\u202e\x1b[0m\U000e0041 <ok> é"
-	var b strings.Builder
-	check.Must(t, printDocument(&b, asJSON, map[string]any{"a": hostile}))
-	var read map[string]string
-	if err := json.Unmarshal([]byte(b.String()), &read); err != nil || read["a"] != hostile {
-		t.Errorf("%v, %q", err, read["a"])
-	}
-	if strings.ContainsAny(b.String(), "\u009b\u202e\x1b\U000e0041") || !strings.Contains(b.String(), "<ok> é") {
-		t.Errorf("%q", b.String())
 	}
 }
 

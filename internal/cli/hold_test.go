@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -120,9 +119,7 @@ func (w *writable) stored(path, name string) metav1.Object {
 	if path == deployments {
 		return w.live
 	}
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	return w.configMaps["demo/"+name].DeepCopy()
+	return w.hub.stored(name)
 }
 
 // command runs a command with a user's flags.
@@ -224,52 +221,4 @@ func TestHoldOneObject(t *testing.T) {
 func TestHoldOneObjectElsewhere(t *testing.T) {
 	w := newWritable(t, recorded(t, admitted(t, created("web", application.ClusterAnnotation, "east")), nil))
 	w.check(t, newHoldCommand, "web deployment/web", "", "", "the objects are on cluster east: name it by --target-context or --target-kubeconfig")
-}
-
-// A hold on an object that does not differ is shown while the object has its annotation,
-// whatever the agent's status says.
-func TestHoldsInForce(t *testing.T) {
-	until := timeOf(time.Now().Add(time.Hour))
-	for _, c := range []struct {
-		why string
-		// asked is the annotation of the object. denied: the Application allows no holds.
-		// other: the user may not read the object.
-		asked         string
-		denied, other bool
-		wide, object  string // parts of the output of get and describe
-		resumes       string
-	}{
-		{"held", until, false, false, "enforce, 1 object held", "held until " + until + "\n", "deployment/web is held by an annotation of its own"},
-		{"the annotation was taken off", "", false, false, "enforce  ", "Current", ""},
-		{"held no longer", timeOf(time.Now().Add(-time.Minute)), false, false, "enforce  ", "Current", ""},
-		{"the owner denies holds", until, true, false, "enforce  ", "Current", ""},
-		{"nobody knows", until, false, true, "enforce  ", "held until " + until + ", unless its annotation was taken off\n", "deployment/web may be held by an annotation of its own"},
-	} {
-		cluster := newCluster()
-		cm := recorded(t, cluster.store(t, deployment+"---"+service, ""), func(app *application.Application) {
-			at, err := application.ParseHold(until)
-			check.Must(t, err)
-			app.Status.Objects[0].Hold = &application.Hold{Until: metav1.NewTime(at), Asked: until, Since: metav1.Now()}
-		})
-		if c.denied {
-			cm.Annotations[application.HoldAnnotation] = "deny"
-		}
-		live := markedAs("web", "1", parsed(t, deployment))
-		if c.asked != "" {
-			live["metadata"].(map[string]any)["annotations"].(map[string]any)[application.HoldUntilAnnotation] = c.asked
-		}
-		cluster[liveDeployment] = live
-		if c.other {
-			cluster[liveDeployment] = failure(http.StatusForbidden, metav1.StatusReasonForbidden)
-		}
-		lease := "/apis/coordination.k8s.io/v1/namespaces/krake-agents/leases/" + application.HubLease(application.LocalCluster)
-		cluster[lease] = failure(http.StatusForbidden, metav1.StatusReasonForbidden)
-		for command, want := range map[string]string{"get web -o wide": c.wide, "describe web": c.object, "resume web --dry-run=client": c.resumes} {
-			out, says, status := cluster.run(t, nil, strings.Fields(command)...)
-			if text := out + says; status != 0 || !strings.Contains(text, want) || want == "" && strings.Contains(text, "held by") ||
-				c.object == "Current" && strings.Contains(text, "held until") {
-				t.Errorf("%s: %s: %d: %s, want %s", c.why, command, status, text, want)
-			}
-		}
-	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -372,4 +373,32 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	check.Must(t, err)
 	check.Equal(t, path, string(want), got)
+}
+
+func run(t *testing.T, h *hub, command func(*environment) *cobra.Command, arguments ...string) (out, errOut string, err error) {
+	t.Helper()
+	e, printed, told := h.environment()
+	err = execute(t.Context(), e, command, arguments...)
+	return printed.String(), told.String(), err
+}
+
+func execute(ctx context.Context, e *environment, command func(*environment) *cobra.Command, arguments ...string) error {
+	c := command(e)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetOut(e.Out)
+	c.SetErr(e.ErrOut)
+	c.SetArgs(append([]string{}, arguments...)) // with nil, cobra would use the arguments of the test binary
+	return c.ExecuteContext(ctx)
+}
+
+func elsewhere(cm *corev1.ConfigMap, namespace string) *corev1.ConfigMap {
+	cm.Namespace = namespace
+	return cm
+}
+
+// stored returns a copy of a ConfigMap of namespace demo.
+func (h *hub) stored(name string) *corev1.ConfigMap {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.configMaps["demo/"+name].DeepCopy()
 }

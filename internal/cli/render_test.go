@@ -30,7 +30,7 @@ func TestRenderPlaces(t *testing.T) {
 			if text == applicationFile {
 				t.Fatal("nothing is changed")
 			}
-			out, says, status := invoke(t, map[string]string{"web.yaml": text}, "render", "-f", "web.yaml")
+			out, says, status := invoke(t, createCommands, map[string]string{"web.yaml": text}, "render", "-f", "web.yaml")
 			warned := strings.Contains(c.want, "warning")
 			told := strings.Split(strings.ReplaceAll(says, "error: ", ""), "\n")
 			if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, c.want) }) {
@@ -53,7 +53,7 @@ func TestRenderPlacesInOtherTexts(t *testing.T) {
 		"JSON":   "\n\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"web\", \"annotations\": {\"krake.dev/application\": \"v1\"}}, \"data\": {\n\n\"spec.manifest\": \"{apiVersion: v1, kind: Service, metadata: {name: web, uid: x}}\"}}",
 	} {
 		t.Run(why, func(t *testing.T) {
-			_, says, status := invoke(t, map[string]string{"-": text}, "render", "-f", "-")
+			_, says, status := invoke(t, createCommands, map[string]string{"-": text}, "render", "-f", "-")
 			if !strings.HasPrefix(says, "stdin:5: data.spec.manifest[0].metadata.uid: Forbidden") || status != 2 {
 				t.Errorf("%d: %s", status, says)
 			}
@@ -65,13 +65,13 @@ func TestRenderPlacesInOtherTexts(t *testing.T) {
 // two files.
 func TestRenderOfAManifest(t *testing.T) {
 	files := map[string]string{"web.yaml": service, "schema.yaml": serviceSchema}
-	out, says, status := invoke(t, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")
+	out, says, status := invoke(t, createCommands, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "-n", "demo")
 	if status != 0 || says != "" || !strings.Contains(out, "name: web\n  namespace: demo\n") || !strings.Contains(out, `"nodePort":null`) {
 		t.Errorf("%d: %s\n%s", status, says, out)
 	}
 	files["web.yaml"] = strings.Replace(service, "kind: Service", "kind: 'a b'", 1)
 	files["schema.yaml"] = strings.Replace(serviceSchema, "type: null", "type: x", 1)
-	_, says, status = invoke(t, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "--name", "shop")
+	_, says, status = invoke(t, createCommands, files, "render", "-f", "web.yaml", "--observer-schema", "schema.yaml", "--name", "shop")
 	for _, want := range []string{"web.yaml:3: data.spec.manifest[0].kind:", "schema.yaml:6: data.spec.observer_schema[0].spec.type:", "the Application shop would be refused"} {
 		if !strings.Contains(says, want) || status != 2 {
 			t.Errorf("%s is not in\n%s", want, says)
@@ -90,7 +90,7 @@ func TestRenderOfWhatCannotBe(t *testing.T) {
 		{"-f empty.yaml", "empty.yaml has no resource: name a file with Applications, or with a manifest"},
 		{"-f web.yaml x", "x is too much: kubectl krake render -f FILE"},
 	} {
-		out, says, status := invoke(t, files, strings.Fields("render "+c.arguments)...)
+		out, says, status := invoke(t, createCommands, files, strings.Fields("render "+c.arguments)...)
 		if !strings.Contains(says, c.want) || status != 2 || out != "" {
 			t.Errorf("%s: %d: %s%s, want %s", c.arguments, status, out, says, c.want)
 		}

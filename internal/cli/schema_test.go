@@ -69,48 +69,6 @@ func TestProposeNeedsManagedFields(t *testing.T) {
 	check.Fails(t, "propose", err, "propose from a manifest, by -f")
 }
 
-func TestExplain(t *testing.T) {
-	for _, c := range []struct{ why, schema, path, want string }{
-		{"the identity", "", "metadata.name", "is observed: it is of the identity of the object, and never differs"},
-		{"by default, what the manifest says", "", "spec.replicas", "is observed: the object has no observer schema, so that all is observed that the manifest says"},
-		{"a part of what is observed", "", "spec.template", "is looked into, and observed in part: the object has no"},
-		{"what only the server sets", "", "metadata.uid", "is not observed: only the server sets it"},
-		{"a list that may be of one length only", "", "spec.template.spec.containers[1].name", "is not observed: of the list spec.template.spec.containers, elements from index 1 on count for its length only, which has to be 1"},
-		{"a line of the schema", deploymentSchema, "spec.replicas", "is observed: line 5 of data.spec.observer_schema says so"},
-		{"a value that is not known", deploymentSchema, "spec.revisionHistoryLimit", "is observed: line 6 of data.spec.observer_schema says so; no value is known yet"},
-		{"a value that was learned", deploymentSchema, "spec.strategy.type", "is observed: line 7 of data.spec.observer_schema says so; its value was learned from the cluster, and is pinned: Recreate"},
-		{"what the schema leaves out", deploymentSchema, "spec.selector.matchLabels.app", "is not observed: the observer schema does not name it (line 4 of data.spec.observer_schema is where it would be)"},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			app := admittedOf(t, deployment, c.schema)
-			app.Learned = []map[string]any{parsed(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {strategy: {type: Recreate}}}`)}
-			expected := expectedOf(t, app)
-			path, err := parsePath(c.path)
-			check.Must(t, err)
-			got := explanationsOf(app, expected, path)[0].String()
-			if want := "apps/v1 Deployment web: " + c.path + " " + c.want; !strings.HasPrefix(got, want) {
-				t.Errorf("%q, want %q", got, want)
-			}
-		})
-	}
-}
-
-func TestParsePath(t *testing.T) {
-	for text, want := range map[string]string{
-		"spec.ports[0].port":     "spec.ports[0].port",
-		".spec":                  "spec",
-		`metadata.labels["a.b"]`: `metadata.labels["a.b"]`,
-		"metadata.labels[a.b/c]": `metadata.labels["a.b/c"]`,
-		`a["x]\"y"][1][2].b`:     `a["x]\"y"][1][2].b`,
-		"":                       "", "a..b": "", "a[": "", "a[]": "", "a[-1": "", "[0].a": "", "a.[": "",
-	} {
-		path, err := parsePath(text)
-		if got := path.String(); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
-		}
-	}
-}
-
 // createdBy is an object that kubectl create has created: its managedFields do not distinguish
 // the author's fields from defaults.
 //
@@ -183,4 +141,27 @@ func TestProposeWithoutDefaults(t *testing.T) {
 		check.Equal(t, c.why+": the object afterwards", before, live)
 	}
 	golden(t, "propose-without-defaults.txt", out.String())
+}
+
+func TestSchemaCommand(t *testing.T) {
+	c := newCluster()
+	c.store(t, deployment+"---"+service, serviceSchema)
+	c[liveDeployment], c[liveService] = parsed(t, scaled), parsed(t, service)
+	manifest := map[string]string{"service.yaml": service + "---" + strings.Replace(service, "name: web", "name: other", 1)}
+	for _, one := range []struct {
+		arguments, want, says string
+		status                int
+	}{
+		{"schema web", "kind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - nodePort: null\n    port: null\n  - observer_schema_list_max_length: 2\n    observer_schema_list_min_length: 1\n  type: null\n---\napiVersion: apps/v1\nkind: Deployment\n", "", 0},
+		{"schema web --explain spec.replicas", "v1 Service web: spec.replicas is not observed: the observer schema does not name it (line 5 of data.spec.observer_schema is where it would be)\n", "", 0},
+		{"schema web --explain spec.replicas --object deployment/web", "apps/v1 Deployment web: spec.replicas is observed: the object has no observer schema, so that all is observed that the manifest says\n", "", 0},
+		{"schema --propose deploy/web", "# not observed, as kube-controller-manager (scale) writes it: spec.replicas\n", "", 0},
+		{"schema --propose song/other", "", "find the kind song", 2},
+		{"schema --propose -f service.yaml", "  type: null\n---\n# Observer schema of v1 Service other.\n", "v1 Service demo/other: it is not on the cluster", 0},
+	} {
+		c.check(t, createCommands, manifest, one.arguments, one.want, one.says, one.status)
+	}
+	if out, _, _ := c.run(t, createCommands, nil, "schema", "web", "--explain", "spec.replicas", "--object", "deployment/web"); strings.Contains(out, "Service") {
+		t.Errorf("another object is told of: %s", out)
+	}
 }

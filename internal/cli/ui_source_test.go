@@ -111,8 +111,8 @@ func TestPatchCommandIsOneCommand(t *testing.T) {
 	}
 }
 
-// uiSource returns what the page reads from this cluster.
-func (c cluster) uiSource(t *testing.T) *uiSource {
+// sourceOf returns what the page reads from this cluster.
+func sourceOf(t *testing.T, c cluster) *uiSource {
 	t.Helper()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
@@ -239,7 +239,7 @@ func TestKindsThatAreServedLaterAreFound(t *testing.T) {
 	c[liveDeployment] = markedAs("web", "1", parsed(t, deployment))
 	served := c["/apis"]
 	c["/apis"] = metav1.APIGroupList{}
-	s := c.uiSource(t)
+	s := sourceOf(t, c)
 	now := noon
 	s.now = func() time.Time { return now }
 	clients, err := s.objectsOf(application.LocalCluster)
@@ -351,7 +351,7 @@ func outcomesOf(f ui.Forecast) string {
 func TestForecastContinuesAfterAFailure(t *testing.T) {
 	c := newCluster()
 	c[liveDeployment] = failure(http.StatusForbidden, metav1.StatusReasonForbidden)
-	s := c.uiSource(t)
+	s := sourceOf(t, c)
 	found, err := s.Forecast(t.Context(), "web", deployment+"---"+service)
 	check.Must(t, err)
 	check.Equal(t, "an object that may not be read", "apps/v1 Deployment demo/web: bad: read apps/v1 Deployment demo/web: no\n"+

@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -15,9 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/krake-observer/krake-observer/pkg/application"
@@ -29,10 +22,6 @@ const (
 	localAgent        = "/apis/apps/v1/namespaces/krake-agents/deployments/krake-agent"
 	localLease        = "/apis/coordination.k8s.io/v1/namespaces/krake-agents/leases/krake-cluster-local"
 )
-
-func failure(code int32, reason metav1.StatusReason) metav1.Status {
-	return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Message: "no", Code: code}
-}
 
 func deploymentOf(image string, ready int) map[string]any {
 	return map[string]any{
@@ -104,7 +93,7 @@ func TestVersionCheck(t *testing.T) {
 			hub[localLease] = leaseHeard(3 * time.Second)
 			hub[webhookDeployment], hub[localAgent] = deploymentOf("example/krake:v1", 2), deploymentOf("example/krake:v1", 2)
 			maps.Copy(hub, c.with)
-			out, says, status := hub.run(t, nil, "version", "--check")
+			out, says, status := hub.run(t, clustersCommands, nil, "version", "--check")
 			lines := strings.Split(out, "\n")
 			check.Equal(t, "lines", 7, len(lines)) // with the version, and an empty one
 			for _, want := range c.want {
@@ -118,34 +107,8 @@ func TestVersionCheck(t *testing.T) {
 	}
 }
 
-// Each error is on a line of its own with its remedy, even if the API server that reports it
-// names none.
-func TestFail(t *testing.T) {
-	maps := schema.GroupResource{Resource: "configmaps"}
-	refused := &url.Error{Op: "Get", URL: "https://hub", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
-	for _, c := range []struct {
-		err    error
-		status int
-		says   string
-	}{
-		{nil, 0, ""},
-		{errDifferent, 1, ""},
-		{errors.New("x: mend it"), 2, "error: x: mend it\n"},
-		{errors.Join(errors.New("a"), errors.Join(errors.New("b"), errors.New("c"))), 2, "error: a\nerror: b\nerror: c\n"},
-		{errors.Join(errDifferent, errors.New("b")), 1, ""},
-		{fmt.Errorf("read x: %w", apierrors.NewForbidden(maps, "x", errors.New("not you"))), 2, `error: read x: configmaps "x" is forbidden: not you: kubectl auth can-i --list shows`},
-		{apierrors.NewUnauthorized("who?"), 2, "error: who?: log in again, or name another user by --user or --context\n"},
-		{fmt.Errorf("list: %w", refused), 2, "error: list: Get \"https://hub\": dial: connection refused: no API server answers there: check the --context"},
-	} {
-		var out bytes.Buffer
-		if status := Fail(c.err, &out); status != c.status || !strings.HasPrefix(out.String(), c.says) || (c.says == "") != (out.Len() == 0) {
-			t.Errorf("%v: %d: %s, want %d: %s", c.err, status, out.String(), c.status, c.says)
-		}
-	}
-}
-
 func TestVersion(t *testing.T) {
-	out, _, status := cluster{}.run(t, nil, "version")
+	out, _, status := cluster{}.run(t, clustersCommands, nil, "version")
 	if !strings.HasPrefix(out, "kubectl krake ") || !strings.HasSuffix(out, ", for Applications of format v1\n") || status != 0 {
 		t.Errorf("%d: %s", status, out)
 	}

@@ -50,11 +50,6 @@ func liveWeb(app *application.Application, annotations ...string) map[string]any
 	}
 }
 
-func deleted(cm *corev1.ConfigMap) *corev1.ConfigMap {
-	cm.DeletionTimestamp = new(metav1.NewTime(noon))
-	return cm
-}
-
 func TestWishesOfApplications(t *testing.T) {
 	hold, suspend, resume := holdWisher(noon.Add(time.Hour), noon), suspendWisher(), resumeWisher(noon)
 	const until, mode, by = application.HoldUntilAnnotation, application.ModeAnnotation, application.HeldByAnnotation

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/pem"
@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 		{"a kubeconfig that there is not", "remove east --kubeconfig /nowhere", "", "configure the connection to the hub"},
 	} {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
-		command := newCommand(streams)
+		command := newRoot(streams, clustersCommands)
 		command.SetArgs(strings.Fields(c.arguments))
 		check.Fails(t, c.why, command.ExecuteContext(t.Context()), c.err)
 		if !strings.Contains(out.String(), c.says) {
@@ -54,7 +54,7 @@ func TestClusterCommandsActAsTheUser(t *testing.T) {
 		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		check.Must(t, os.WriteFile(authority, block, 0o600))
 		streams, _, _, _ := genericiooptions.NewTestIOStreams()
-		command := newCommand(streams)
+		command := newRoot(streams, clustersCommands)
 		command.SetArgs(append(strings.Fields(arguments), "--kubeconfig", "/dev/null", "--server", server.URL, "--certificate-authority", authority, "--as", "vic"))
 		err := command.ExecuteContext(t.Context())
 		server.Close()
