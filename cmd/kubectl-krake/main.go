@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/krake-observer/krake-observer/internal/cli"
+	"github.com/krake-observer/krake-observer/internal/cli/env"
 )
 
 func main() {
@@ -21,5 +22,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cli.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	stop()
-	os.Exit(cli.Fail(err, os.Stderr))
+	os.Exit(env.Fail(err, os.Stderr))
 }

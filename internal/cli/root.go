@@ -10,13 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/krake-observer/krake-observer/internal/cli/clusters"
+	"github.com/krake-observer/krake-observer/internal/cli/create"
+	"github.com/krake-observer/krake-observer/internal/cli/env"
+	"github.com/krake-observer/krake-observer/internal/cli/inspect"
+	"github.com/krake-observer/krake-observer/internal/cli/page"
+	"github.com/krake-observer/krake-observer/internal/cli/pause"
 )
 
 // NewCommand returns the command "kubectl krake", which prints to the streams.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	return newRoot(streams, allCommands)
+	return env.NewRoot(streams, commands)
 }
 
-func allCommands(e *environment) []*cobra.Command {
-	return slices.Concat(createCommands(e), inspectCommands(e), pauseCommands(e), clustersCommands(e), pageCommands(e))
+func commands(e *env.Environment) []*cobra.Command {
+	return slices.Concat(create.Commands(e), inspect.Commands(e), pause.Commands(e), clusters.Commands(e), page.Commands(e))
 }
