@@ -1,3 +1,5 @@
+// Package clusters has the commands for the administrator of a hub: enrol and remove a cluster, check what blocks an uninstall, and
+// check the installation.
 package clusters
 
 import (
@@ -8,13 +10,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/dynamic"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/krake-observer/krake-observer/internal/cli/apps"
@@ -22,6 +23,11 @@ import (
 	"github.com/krake-observer/krake-observer/internal/supported"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
+
+// Commands returns the commands of this package.
+func Commands(e *env.Environment) []*cobra.Command {
+	return []*cobra.Command{newEnrolCommand(e), newRemoveCommand(e), newUninstallCommand(e), newVersionCommand(e)}
+}
 
 func newVersionCommand(e *env.Environment) *cobra.Command {
 	var checks bool
@@ -174,13 +180,12 @@ func (i *inspection) pods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := appsv1client.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	deployments := client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"})
 	for _, d := range []struct{ namespace, name string }{{application.SystemNamespace, "krake-webhook"}, {application.AgentsNamespace, agentDeployment}} {
-		live, err := deployments.Namespace(d.namespace).Get(ctx, d.name, metav1.GetOptions{})
+		live, err := client.Deployments(d.namespace).Get(ctx, d.name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsForbidden(err):
 			i.unknown("which version runs: your user may not read Deployment %s in namespace %s", d.name, d.namespace)
@@ -196,17 +201,12 @@ func (i *inspection) pods(ctx context.Context) error {
 	return nil
 }
 
-func (i *inspection) deployment(name string, live *unstructured.Unstructured) {
-	wanted, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
-	ready, _, _ := unstructured.NestedInt64(live.Object, "status", "readyReplicas")
-	containers, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "containers")
+func (i *inspection) deployment(name string, live *appsv1.Deployment) {
 	var images []string
-	for _, container := range containers {
-		fields, _ := container.(map[string]any)
-		image, _ := fields["image"].(string)
-		images = append(images, image)
+	for _, container := range live.Spec.Template.Spec.Containers {
+		images = append(images, container.Image)
 	}
-	say := i.ok
+	wanted, ready, say := ptr.Deref(live.Spec.Replicas, 0), live.Status.ReadyReplicas, i.ok
 	if ready < wanted || wanted == 0 {
 		say = i.wrong
 	}

@@ -1,3 +1,6 @@
+// Package create has the commands that prepare Applications: create and import make them of manifests and of running objects,
+// schema shows and proposes observer schemas, render shows what the webhook would make of a file, and account creates the service
+// account that the agent writes as.
 package create
 
 import (
@@ -24,6 +27,11 @@ const (
 	observeDeclared = "declared"
 	observeMinimal  = "minimal"
 )
+
+// Commands returns the commands of this package.
+func Commands(e *env.Environment) []*cobra.Command {
+	return []*cobra.Command{newAccountCommand(e), newCreateCommand(e), newImportCommand(e), newRenderCommand(e), newSchemaCommand(e)}
+}
 
 func newCreateCommand(e *env.Environment) *cobra.Command {
 	c := creation{Environment: e}

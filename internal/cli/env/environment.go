@@ -242,3 +242,25 @@ func ResourceName(id manifest.ID) string { return strings.ToLower(id.Kind) + "/"
 func AnnotationsOf(live map[string]any) map[string]string {
 	return (&unstructured.Unstructured{Object: live}).GetAnnotations()
 }
+
+// NewRoot returns the command "kubectl krake" with these commands, which print to the streams. [Fail] prints
+// its errors.
+func NewRoot(streams genericiooptions.IOStreams, commands func(e *Environment) []*cobra.Command) *cobra.Command {
+	e := &Environment{IOStreams: streams, Now: time.Now}
+	e.Hub = e.NewFlags()
+	root := &cobra.Command{
+		Use:   "krake",
+		Short: "Show Applications, what differs on their clusters, and who has changed it",
+		Annotations: map[string]string{
+			cobra.CommandDisplayNameAnnotation: "kubectl krake",
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	e.Hub.AddFlags(root.PersistentFlags())
+	root.AddCommand(commands(e)...)
+	return root
+}

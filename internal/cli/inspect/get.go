@@ -1,3 +1,4 @@
+// Package inspect has the commands that show Applications: get, describe, diff, history and blame.
 package inspect
 
 import (
@@ -17,6 +18,11 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/view"
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
+
+// Commands returns the commands of this package.
+func Commands(e *env.Environment) []*cobra.Command {
+	return []*cobra.Command{newBlameCommand(e), newDescribeCommand(e), newDiffCommand(e), newGetCommand(e), newHistoryCommand(e)}
+}
 
 func newGetCommand(e *env.Environment) *cobra.Command {
 	var o getOptions

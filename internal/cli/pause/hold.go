@@ -1,3 +1,4 @@
+// Package pause has the commands that stop repairs for some time, and continue them: hold, suspend and resume.
 package pause
 
 import (
@@ -19,6 +20,11 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 )
+
+// Commands returns the commands of this package.
+func Commands(e *env.Environment) []*cobra.Command {
+	return []*cobra.Command{newHoldCommand(e), newResumeCommand(e), newSuspendCommand(e)}
+}
 
 func newHoldCommand(e *env.Environment) *cobra.Command {
 	var duration time.Duration
