@@ -124,6 +124,7 @@ func Invoke(t *testing.T, commands func(e *env.Environment) []*cobra.Command, fi
 	return stdout.String(), stderr.String(), status
 }
 
+// The paths of the live objects.
 const (
 	LiveDeployment = "/apis/apps/v1/namespaces/demo/deployments/web"
 	LiveService    = "/api/v1/namespaces/demo/services/web"

@@ -93,6 +93,7 @@ func PrintDocument(out io.Writer, format string, value any) error {
 // that colours do not shift the columns of a table.
 type Colour string
 
+// The colours of a terminal.
 const (
 	Plain  Colour = "\x1b[39m"
 	Red    Colour = "\x1b[31m"
