@@ -6,43 +6,24 @@
 package cli
 
 import (
-	"io"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
+
+	"github.com/krake-observer/krake-observer/internal/cli/clusters"
+	"github.com/krake-observer/krake-observer/internal/cli/create"
+	"github.com/krake-observer/krake-observer/internal/cli/env"
+	"github.com/krake-observer/krake-observer/internal/cli/inspect"
+	"github.com/krake-observer/krake-observer/internal/cli/page"
+	"github.com/krake-observer/krake-observer/internal/cli/pause"
 )
 
-// Further returns a command of another package. It connects to the hub by the flags of kubectl.
-type Further func(hub func() (*rest.Config, error), out io.Writer) *cobra.Command
+// NewCommand returns the command "kubectl krake", which prints to the streams.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	return env.NewRoot(streams, commands)
+}
 
-// NewCommand returns the command "kubectl krake", which prints to the streams. [Fail] prints
-// its errors.
-func NewCommand(streams genericiooptions.IOStreams, further ...Further) *cobra.Command {
-	e := &environment{IOStreams: streams, now: time.Now}
-	e.hub = e.newFlags()
-	root := &cobra.Command{
-		Use:   "krake",
-		Short: "Show Applications, what differs on their clusters, and who has changed it",
-		Annotations: map[string]string{
-			cobra.CommandDisplayNameAnnotation: "kubectl krake",
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
-	e.hub.AddFlags(root.PersistentFlags())
-	for _, newCommand := range []func(*environment) *cobra.Command{
-		newAccountCommand, newBlameCommand, newCreateCommand, newDescribeCommand, newDiffCommand, newGetCommand, newHistoryCommand, newHoldCommand, newImportCommand,
-		newRenderCommand, newResumeCommand, newSchemaCommand, newSuspendCommand, newUICommand, newUninstallCommand, newVersionCommand,
-	} {
-		root.AddCommand(newCommand(e))
-	}
-	for _, newCommand := range further {
-		root.AddCommand(newCommand(e.hub.ToRESTConfig, streams.Out))
-	}
-	return root
+func commands(e *env.Environment) []*cobra.Command {
+	return slices.Concat(create.Commands(e), inspect.Commands(e), pause.Commands(e), clusters.Commands(e), page.Commands(e))
 }

@@ -27,8 +27,12 @@ var layers = []string{
 	"pkg/mutate internal/pacing internal/apierror internal/signature",
 	"pkg/observer internal/apply internal/status internal/plan internal/pki internal/compose internal/ignored",
 	"internal/forecast internal/lens internal/options internal/supported internal/reach internal/right internal/discovery internal/fetch internal/hooks internal/webhook/limit",
-	"pkg/reconcile internal/ui",
-	"internal/webhook internal/habitat internal/agent internal/agent/connection internal/agent/guard internal/agent/hub internal/agent/sources internal/agent/target internal/agent/telemetry internal/cli internal/enrol",
+	"pkg/reconcile internal/ui internal/enrol internal/cli/env",
+	"internal/cli/apps",
+	"internal/cli/draft",
+	"internal/cli/view",
+	"internal/cli/create internal/cli/inspect internal/cli/pause internal/cli/clusters internal/cli/page",
+	"internal/webhook internal/habitat internal/agent internal/agent/connection internal/agent/guard internal/agent/hub internal/agent/sources internal/agent/target internal/agent/telemetry internal/cli",
 }
 
 const (

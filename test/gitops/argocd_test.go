@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/argoproj/argo-cd/gitops-engine/internal/health"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"

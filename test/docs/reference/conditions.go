@@ -18,21 +18,21 @@ func states(p *page, root string) error {
 	}
 	p.table([]string{"state", "meaning"}, rows)
 	p.text("\n`kubectl krake get` has these besides, which are stored nowhere:\n")
-	constants, err := newSource(root).constants("internal/cli")
+	constants, err := newSource(root).constants("internal/cli/view")
 	if err != nil {
 		return err
 	}
 	rows = nil
 	for _, one := range []struct{ name, meaning string }{
-		{"stateAgentUnreachable", "its agent does not renew its Lease on the hub, so the stored status may be outdated"},
-		{"stateDeleted", "with `-w`: it is gone"},
-		{"stateNotAdmitted", "the webhook has not admitted the Application, so no agent sees it"},
-		{"statePending", "its agent has not reported on it yet"},
-		{"stateUnknownFormat", "it has a format version that this plugin does not know"},
+		{"StateAgentUnreachable", "its agent does not renew its Lease on the hub, so the stored status may be outdated"},
+		{"StateDeleted", "with `-w`: it is gone"},
+		{"StateNotAdmitted", "the webhook has not admitted the Application, so no agent sees it"},
+		{"StatePending", "its agent has not reported on it yet"},
+		{"StateUnknownFormat", "it has a format version that this plugin does not know"},
 	} {
 		of, ok := constants[one.name]
 		if !ok {
-			return fmt.Errorf("internal/cli has no state %s any more", one.name)
+			return fmt.Errorf("internal/cli/view has no state %s any more", one.name)
 		}
 		rows = append(rows, []string{code(valueOf(of, false)), one.meaning})
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/cli"
-	"github.com/krake-observer/krake-observer/internal/enrol"
 	"github.com/krake-observer/krake-observer/internal/habitat"
 	"github.com/krake-observer/krake-observer/internal/webhook"
 )
@@ -71,21 +70,7 @@ func pluginFlags(p *page) {
 
 // plugin returns the command "kubectl krake" as its main builds it.
 func plugin() *cobra.Command {
-	root := cli.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
-	var enrolOptions enrol.Options
-	var removeOptions enrol.RemoveOptions
-	for _, command := range []struct {
-		name, short string
-		options     interface{ AddFlags(*pflag.FlagSet) }
-	}{
-		{"enrol", "Make a cluster a target of the hub", &enrolOptions},
-		{"remove", "Take a cluster out of the hub", &removeOptions},
-	} {
-		made := &cobra.Command{Use: command.name + " CLUSTER", Short: command.short, Run: func(*cobra.Command, []string) {}}
-		command.options.AddFlags(made.Flags())
-		root.AddCommand(made)
-	}
-	return root
+	return cli.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 }
 
 // flagText is what the page says of a flag.

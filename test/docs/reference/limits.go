@@ -55,7 +55,7 @@ func ofApplications() []group {
 			{"pkg/reconcile", "silence", false, "how long a cluster may not answer before conditions say so"},
 			{"internal/pacing", "leastInterval", false, "the least time between two writes of a status"},
 			{"internal/pacing", "mostInterval", false, "the same under constant drift, and before the first write of texts and counts after another state or reason"},
-			{"internal/cli", "mostHold", false, "the longest hold of an object that `kubectl krake hold` requests without a warning; the agent's limit is `--max-hold`"},
+			{"internal/cli/apps", "MostHold", false, "the longest hold of an object that `kubectl krake hold` requests without a warning; the agent's limit is `--max-hold`"},
 		}},
 	}
 }
