@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"github.com/krake-observer/krake-observer/pkg/schema"
 	"fmt"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/view"
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/internal/plan"
+	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/clitest"
 )
 
