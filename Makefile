@@ -52,7 +52,7 @@ fuzz:
 	for law in FuzzBytes FuzzOracle FuzzPatch; do \
 		go test -vet=off -run '^$$' -fuzz "^$$law\$$" -fuzztime $(or $(FUZZ),15000x) -fuzzminimizetime 10x ./pkg/schema || exit 1; \
 	done
-	go test -vet=off -run '^$$' -fuzz '^FuzzWishes$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./pkg/mutate
+	go test -vet=off -run '^$$' -fuzz '^FuzzSettings$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./pkg/mutate
 	go test -vet=off -run '^$$' -fuzz '^FuzzObjects$$' -fuzztime $(or $(FUZZ),3000x) -fuzzminimizetime 10x ./internal/compose
 	go test -vet=off -run '^$$' -fuzz '^FuzzGuard$$' -fuzztime $(or $(FUZZ),2000x) -fuzzminimizetime 10x ./internal/agent/guard
 

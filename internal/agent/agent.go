@@ -44,9 +44,9 @@ type base struct {
 	hub, target connection.Connection
 	identity    *right.TargetIdentity
 	manager     manager.Manager
-	known       *hub.Known
+	known       *hub.ApplicationLister
 	events      *telemetry.Recorders
-	tenure      *right.Tenure
+	tenure      *right.Leadership
 }
 
 func newBase(ctx context.Context, options Options, configs Configs) (*base, error) {

@@ -71,7 +71,7 @@ func newReplica(ctx context.Context, options Options, configs Configs) (*replica
 	logger := configs.Logger.WithName("kinds")
 	kinds := discovery.NewKinds(clients.Discovery, b.notifications.notifyAfter, time.Now, logger)
 	definitions := &discovery.Definitions{Client: clients.Metadata, Redefine: kinds.Redefine, Logger: logger}
-	turns := newTurns(options.Concurrency, b.notifications.notifyFirst, b.notifications.crowded)
+	turns := newRolloutLimiter(options.Concurrency, b.notifications.notifyFirst, b.notifications.crowded)
 	reconciler, err := b.newReconciler(store, clusters, observers, kinds, turns, issuer)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (b *base) ownerOf(live map[string]any) (observer.Owner, bool) {
 
 // newReconciler makes the loop's passes. Without an issuer it refuses Applications with hooks.
 func (b *base) newReconciler(
-	store *hub.Store, clusters reconcile.Clusters, observers *observer.Observers, kinds *discovery.Kinds, turns *turns, issuer *hooks.Issuer,
+	store *hub.Store, clusters reconcile.Clusters, observers *observer.Observers, kinds *discovery.Kinds, turns *rolloutLimiter, issuer *hooks.Issuer,
 ) (*reconcile.Reconciler, error) {
 	fetched, err := sources.New(b.options.Sources)
 	if err != nil {
@@ -161,7 +161,7 @@ func (b *base) newReconciler(
 }
 
 // register adds the metrics of the agent to the registry.
-func (b *base) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler, turns *turns) error {
+func (b *base) register(observers *observer.Observers, kinds *discovery.Kinds, reconciler *reconcile.Reconciler, turns *rolloutLimiter) error {
 	registry, hubToken := b.configs.Registry, ""
 	if b.configs.Hub != b.configs.Target {
 		hubToken = b.configs.Hub.BearerTokenFile

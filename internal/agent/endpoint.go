@@ -54,7 +54,7 @@ func (b *base) addHooks(issuer *hooks.Issuer, reconciler *reconcile.Reconciler, 
 // older than the call of a Pod.
 type whileActing struct {
 	store *hub.Store
-	right *right.Tenure
+	right *right.Leadership
 }
 
 // Get implements hooks.Applications.

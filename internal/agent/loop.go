@@ -22,9 +22,9 @@ const unsureFor = time.Second
 
 // loop handles Applications while this replica may act. Otherwise they wait.
 type loop struct {
-	right  right.Grant
+	right  right.Elector
 	passes passes
-	turns  *turns
+	turns  *rolloutLimiter
 	// passed is called after each pass.
 	passed func()
 }

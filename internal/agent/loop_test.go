@@ -151,7 +151,7 @@ func TestLoop(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var passes passed
-			turns := newTurns(1, nil, never)
+			turns := newRolloutLimiter(1, nil, never)
 			turns.take(appName)
 			result, err := (&loop{c.right, &passes, turns, func() {}}).Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})
 			if err != nil || result.RequeueAfter != c.again {
@@ -168,7 +168,7 @@ func TestLoop(t *testing.T) {
 func TestPassesOutlive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	kept := &keptPass{end: end}
-	_, err := (&loop{granted{}, kept, newTurns(1, nil, never), func() {}}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
+	_, err := (&loop{granted{}, kept, newRolloutLimiter(1, nil, never), func() {}}).Reconcile(ctx, ctrl.Request{NamespacedName: appName})
 	kit.Must(t, err)
 	check.Must(t, kept.during)
 }
@@ -191,7 +191,7 @@ func (k *keptPass) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 // failure. Each pass looks whether the queue is empty.
 func TestLoopAfterATurn(t *testing.T) {
 	asked := 0
-	turns := newTurns(1, func(types.NamespacedName) {}, never)
+	turns := newRolloutLimiter(1, func(types.NamespacedName) {}, never)
 	l := &loop{granted{}, &passed{}, turns, func() { asked++ }}
 	pass := func() *int {
 		result, err := l.Reconcile(t.Context(), ctrl.Request{NamespacedName: appName})

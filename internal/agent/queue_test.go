@@ -56,7 +56,7 @@ func TestBackoff(t *testing.T) {
 
 // refused fails each pass after a moment, and counts the tries.
 type refused struct {
-	turns *turns
+	turns *rolloutLimiter
 
 	mu    sync.Mutex
 	tries map[types.NamespacedName]int
@@ -80,7 +80,7 @@ func TestBackoffWithTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, applications, most = 8, 100, 10
 		var n notifications
-		passes := &refused{turns: newTurns(workers, n.notifyFirst, never), tries: map[types.NamespacedName]int{}}
+		passes := &refused{turns: newRolloutLimiter(workers, n.notifyFirst, never), tries: map[types.NamespacedName]int{}}
 		looping, err := controller.NewUnmanaged("refused", controller.Options{
 			Reconciler: passes, MaxConcurrentReconciles: workers, RateLimiter: newBackoff(passes.turns.isWaiting), SkipNameValidation: new(true),
 			LogConstructor: func(*ctrl.Request) logr.Logger { return logr.Discard() },
@@ -168,7 +168,7 @@ func never() bool { return false }
 // With eight workers, four Applications have a turn. The others are woken in order, one for each that ends.
 func TestTurns(t *testing.T) {
 	var woken []string
-	turns := newTurns(8, func(name types.NamespacedName) { woken = append(woken, name.Name) }, never)
+	turns := newRolloutLimiter(8, func(name types.NamespacedName) { woken = append(woken, name.Name) }, never)
 	var taken []int
 	for n := range 7 {
 		if turns.take(numbered(n)) {
@@ -193,7 +193,7 @@ func TestTurns(t *testing.T) {
 // An Application that is woken before its pass without a turn has ended keeps the turn for its next pass.
 func TestTurnsInAPass(t *testing.T) {
 	woken := 0
-	turns := newTurns(2, func(types.NamespacedName) { woken++ }, never)
+	turns := newRolloutLimiter(2, func(types.NamespacedName) { woken++ }, never)
 	turns.take(numbered(1))
 	check.Equal(t, "the second has a turn", false, turns.take(numbered(2)))
 	check.Equal(t, "the second waits", true, turns.isWaiting(numbered(2)))
@@ -211,7 +211,7 @@ func TestTurnsInAPass(t *testing.T) {
 // began then.
 func TestTurnsAfterTheStart(t *testing.T) {
 	isCrowded := true
-	turns := newTurns(4, nil, func() bool { return isCrowded })
+	turns := newRolloutLimiter(4, nil, func() bool { return isCrowded })
 	for n := range 10 {
 		check.Equal(t, fmt.Sprintf("%d has a turn", n), true, turns.take(numbered(n)))
 	}

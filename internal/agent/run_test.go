@@ -331,7 +331,7 @@ func createNamespace(t *testing.T, clients kubernetes.Interface, name string) {
 
 // Until the Applications are known, there are no metrics about them.
 func TestUnknownApplicationsAreNotNone(t *testing.T) {
-	check.Equal(t, "states", 0, len((&base{known: &hub.Known{}}).countStates()))
+	check.Equal(t, "states", 0, len((&base{known: &hub.ApplicationLister{}}).countStates()))
 }
 
 // Writes to Applications and lists for comparison are counted.

@@ -126,7 +126,7 @@ func without(at int) edit {
 	return containers(func(list []any) []any { return slices.Delete(list, at, at+1) })
 }
 
-// wish changes the wishes or the status of an Application.
+// wish changes the settings or the status of an Application.
 type wish func(app *application.Application)
 
 func hour(n int) string { return noon.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
@@ -150,7 +150,7 @@ func held(asked string, until int) wish {
 }
 
 func mode(mode application.Mode) wish {
-	return func(app *application.Application) { app.Wishes.Mode = mode }
+	return func(app *application.Application) { app.Settings.Mode = mode }
 }
 
 func TestOnlyWhatARequestMakesWorseIsUndone(t *testing.T) {
@@ -199,10 +199,10 @@ func TestOnlyWhatARequestMakesWorseIsUndone(t *testing.T) {
 		{"a hold that nothing reads", deployment, nil, append(three, annotated(application.HoldUntilAnnotation, "tomorrow")), nil, []string{"Changed spec.replicas"}},
 		{"a hold that the same request ends", deployment, []edit{annotated(application.HoldUntilAnnotation, hour(1))}, three, held(hour(1), 1), []string{"Changed spec.replicas"}},
 		{"a hold that has reached its limit", deployment, nil, append(three, annotated(application.HoldUntilAnnotation, hour(3))), held(hour(3), 0), []string{"Changed spec.replicas"}},
-		{"a hold of the Application", deployment, nil, three, func(app *application.Application) { app.Wishes.HoldUntil = noon.Add(time.Minute) }, nil},
-		{"a hold of the Application that is over", deployment, nil, three, func(app *application.Application) { app.Wishes.HoldUntil = noon }, []string{"Changed spec.replicas"}},
+		{"a hold of the Application", deployment, nil, three, func(app *application.Application) { app.Settings.HoldUntil = noon.Add(time.Minute) }, nil},
+		{"a hold of the Application that is over", deployment, nil, three, func(app *application.Application) { app.Settings.HoldUntil = noon }, []string{"Changed spec.replicas"}},
 		{"holds of objects are denied", deployment, nil, append(three, annotated(application.HoldUntilAnnotation, hour(1))),
-			func(app *application.Application) { app.Wishes.DenyHolds = true }, []string{"Changed spec.replicas"}},
+			func(app *application.Application) { app.Settings.DenyHolds = true }, []string{"Changed spec.replicas"}},
 
 		{"mode observe", deployment, nil, three, mode(application.Observe), nil},
 		{"mode suspend", deployment, nil, three, mode(application.Suspend), nil},
@@ -274,7 +274,7 @@ func TestADeletedObjectIsCreatedAgain(t *testing.T) {
 	}{
 		{"as a rule", nil, nil, true},
 		{"while it is held", []edit{annotated(application.HoldUntilAnnotation, hour(1))}, held(hour(1), 1), true},
-		{"while the Application is held", nil, func(app *application.Application) { app.Wishes.HoldUntil = noon.Add(time.Hour) }, true},
+		{"while the Application is held", nil, func(app *application.Application) { app.Settings.HoldUntil = noon.Add(time.Hour) }, true},
 		{"not in mode observe", nil, mode(application.Observe), false},
 		{"not in mode suspend", nil, mode(application.Suspend), false},
 		{"not of an Application that is being deleted", nil, func(app *application.Application) { app.Deleted = true }, false},
@@ -345,7 +345,7 @@ func (s subject) texts(after map[string]any) (texts []string) {
 // A hold on the object would not count.
 func TestTheTextNamesTheHoldThatCounts(t *testing.T) {
 	s := newSubject(t, deployment)
-	s.app.Wishes.DenyHolds = true
+	s.app.Settings.DenyHolds = true
 	check.Equal(t, "texts", []string{
 		"spec.replicas is managed by Application shop/web and will be set back to 3. Change it there, or hold it first: kubectl krake hold -n shop web",
 	}, s.texts(s.edited([]edit{set(int64(7), "spec", "replicas")})))

@@ -45,7 +45,7 @@ func WayOut(app *application.Application, id manifest.ID, undone schema.Differen
 			app.Namespace, app.Name)
 	}
 	target := " " + strings.ToLower(id.Kind) + "/" + id.Name
-	if app.Wishes.DenyHolds {
+	if app.Settings.DenyHolds {
 		target = "" // holds on objects have no effect
 	}
 	return fmt.Sprintf("Change it there, or hold it first: kubectl krake hold -n %s %s%s", app.Namespace, app.Name, target)

@@ -34,7 +34,7 @@ func Undone(app *application.Application, o *plan.Object, before, after map[stri
 	}
 	marks, fields := plan.SplitMarks(added(drift(o, before), drift(o, after)).Details())
 	asked, _, _ := unstructured.NestedString(after, "metadata", "annotations", application.HoldUntilAnnotation)
-	if until, _ := pacing.HeldUntil(app.Wishes, known.Hold, asked, setting.MaxHold, setting.Now); !until.IsZero() {
+	if until, _ := pacing.HeldUntil(app.Settings, known.Hold, asked, setting.MaxHold, setting.Now); !until.IsZero() {
 		return marks // observers do not see an object without them, so the loop restores them on a held object, too
 	}
 	fields = slices.DeleteFunc(fields, func(d schema.Difference) bool { return isRefused(app, known, d.Path) })
@@ -61,7 +61,7 @@ var idle = []string{status.Refused, status.InvalidTosca, status.NoAccount, statu
 
 // carriesOut reports whether the loop repairs an object. A new spec has another chance.
 func carriesOut(app *application.Application, known application.ObjectStatus) bool {
-	return !app.Deleted && app.Wishes.Mode == application.Enforce && (!isObserved(app) || !slices.Contains(idle, known.Reason))
+	return !app.Deleted && app.Settings.Mode == application.Enforce && (!isObserved(app) || !slices.Contains(idle, known.Reason))
 }
 
 // isObserved reports whether the status is about the present spec.

@@ -43,7 +43,7 @@ func checkOwner(stored *corev1.ConfigMap, h habitat.Habitat) error {
 // checkAdoption refuses to write a workload into an Application that adopts objects, unless it has the workload
 // already: then the user who set that has rights on it.
 func checkAdoption(stored, wanted *corev1.ConfigMap) error {
-	if wishes, _ := application.WishesOf(stored); !wishes.Adopt {
+	if settings, _ := application.SettingsOf(stored); !settings.Adopt {
 		return nil
 	}
 	has := identitiesIn(stored)

@@ -6,5 +6,5 @@
 //	lens.Lines(app, expected, live, false)   // each line of the object, for kubectl krake ui
 //	lens.Edit(document, resource, toggles)   // another observer schema
 //
-// Values that may be secrets are hidden: see [Sight]. The package knows no cluster.
+// Values that may be secrets are hidden: see [Redactor]. The package knows no cluster.
 package lens

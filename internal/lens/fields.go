@@ -60,7 +60,7 @@ func Compare(app *application.Application, e plan.Expected, live map[string]any,
 	culprits := blame.IndexOf(live)
 	differences := e.Schema.Compare(desired, live).Details()
 	for _, value := range e.Schema.Values(desired, live) {
-		found.Fields = append(found.Fields, fieldOf(e, value, differences, culprits, Sight{e.ID.Kind, private}))
+		found.Fields = append(found.Fields, fieldOf(e, value, differences, culprits, Redactor{e.ID.Kind, private}))
 	}
 	for _, d := range differences {
 		switch {
@@ -69,7 +69,7 @@ func Compare(app *application.Application, e plan.Expected, live map[string]any,
 			found.Lengths = append(found.Lengths, Length{d.Path.String(), len(items), d.Kind})
 		case d.Kind == schema.Changed && d.Want == nil: // no value is observed there
 			field := Field{Path: d.Path.String(), Drift: true}
-			field.Value, _ = Sight{e.ID.Kind, private}.Conceal(d.Path, d.Have, nil)
+			field.Value, _ = Redactor{e.ID.Kind, private}.Conceal(d.Path, d.Have, nil)
 			found.Fields = append(found.Fields, field)
 		}
 	}
@@ -81,7 +81,7 @@ func desiredAt(app *application.Application, e plan.Expected, live manifest.ID) 
 	return application.Marks(app.NamespacedName, app.UID, live).On(plan.Placed(e.Desired, live.Namespace))
 }
 
-func fieldOf(e plan.Expected, value schema.Value, differences schema.Differences, culprits blame.Index, s Sight) Field {
+func fieldOf(e plan.Expected, value schema.Value, differences schema.Differences, culprits blame.Index, s Redactor) Field {
 	field := Field{Path: value.Place.String()}
 	field.Value, field.Desired = s.Conceal(value.Place, value.Have, value.Want)
 	if value.Path == nil {

@@ -59,10 +59,10 @@ func Lines(app *application.Application, e plan.Expected, live map[string]any, p
 	}
 	desired := desiredAt(app, e, id)
 	r := &reader{
-		expected: e, desired: desired, sight: Sight{e.ID.Kind, private}, types: e.Types.Of(e.ID),
+		expected: e, desired: desired, sight: Redactor{e.ID.Kind, private}, types: e.Types.Of(e.ID),
 		found: findingsOf(e.Schema.Compare(desired, live).Details()), culprits: blame.IndexOf(live), partners: partnersOf(e, desired, live),
 	}
-	root := spot{document: e.Mangled.Document(), path: schema.Path{}, place: schema.Path{}, observable: true}
+	root := cursor{document: e.Mangled.Document(), path: schema.Path{}, place: schema.Path{}, observable: true}
 	r.fields("", "", withoutManagedFields(live), root)
 	if r.more > 0 {
 		r.lines = append(r.lines, Line{Text: fmt.Sprintf("# and %d more lines", r.more)})
@@ -86,7 +86,7 @@ func withoutManagedFields(live map[string]any) map[string]any {
 type reader struct {
 	expected plan.Expected
 	desired  map[string]any
-	sight    Sight
+	sight    Redactor
 	types    schema.Type
 	found    findings
 	culprits blame.Index
@@ -105,19 +105,19 @@ func (r *reader) add(line Line) {
 }
 
 // driftsAsWhole reports whether a value, or one that it is a part of, differs as a whole.
-func (r *reader) driftsAsWhole(s spot) bool {
+func (r *reader) driftsAsWhole(s cursor) bool {
 	return s.drifts || r.found.at[s.path.String()].Kind == schema.Changed
 }
 
-// field returns a field of a spot.
-func (r *reader) field(s spot, name string) spot {
+// field returns a field of a cursor.
+func (r *reader) field(s cursor, name string) cursor {
 	below := s.field(name)
 	below.drifts = r.driftsAsWhole(s)
 	return below
 }
 
 // fields writes the fields of an object, the first one behind another prefix than the others.
-func (r *reader) fields(first, prefix string, object map[string]any, s spot) {
+func (r *reader) fields(first, prefix string, object map[string]any, s cursor) {
 	document, _ := s.document.(map[string]any)
 	for _, name := range inOrder(object) {
 		r.value(first+keyText(name)+":", prefix, object[name], r.field(s, name))
@@ -131,7 +131,7 @@ func (r *reader) fields(first, prefix string, object map[string]any, s spot) {
 }
 
 // value writes a value behind its key, or behind the dash of its element.
-func (r *reader) value(head, prefix string, value any, s spot) {
+func (r *reader) value(head, prefix string, value any, s cursor) {
 	switch value := value.(type) {
 	case map[string]any:
 		if len(value) > 0 || r.lacks(s) {
@@ -150,9 +150,9 @@ func (r *reader) value(head, prefix string, value any, s spot) {
 }
 
 // lacks reports whether an object lacks a desired field.
-func (r *reader) lacks(s spot) bool { return r.found.below[s.path.String()] }
+func (r *reader) lacks(s cursor) bool { return r.found.below[s.path.String()] }
 
-func (r *reader) composite(head string, s spot) {
+func (r *reader) composite(head string, s cursor) {
 	line := Line{Text: head, Path: s.path, Place: s.place}
 	if s.isObserved() {
 		r.look(&line, s, nil)
@@ -163,7 +163,7 @@ func (r *reader) composite(head string, s spot) {
 }
 
 // missing writes a line for what is desired and not there.
-func (r *reader) missing(head string, s spot) {
+func (r *reader) missing(head string, s cursor) {
 	want := schema.ValueAt(r.desired, s.place)
 	if want == nil || !r.differs(s) {
 		return
@@ -178,10 +178,10 @@ func (r *reader) missing(head string, s spot) {
 }
 
 // differs reports whether a field, or a part of it, drifts.
-func (r *reader) differs(s spot) bool { return s.drifts || r.found.below[s.path.String()] }
+func (r *reader) differs(s cursor) bool { return s.drifts || r.found.below[s.path.String()] }
 
 // scalar writes a value without parts. A text may have several lines.
-func (r *reader) scalar(head, prefix string, value any, s spot) {
+func (r *reader) scalar(head, prefix string, value any, s cursor) {
 	line := Line{Path: s.path, Place: s.place}
 	r.look(&line, s, value)
 	switch value.(type) {
@@ -217,7 +217,7 @@ func (r *reader) scalar(head, prefix string, value any, s spot) {
 }
 
 // look sets how the Application sees a value.
-func (r *reader) look(line *Line, s spot, have any) {
+func (r *reader) look(line *Line, s cursor, have any) {
 	line.Culprit = r.culprits.Of(s.path)
 	line.Observed, line.Look = s.isObserved(), Unobserved
 	if IsIdentity(s.place) {
@@ -244,7 +244,7 @@ func (r *reader) look(line *Line, s spot, have any) {
 }
 
 // toggle returns the toggle of a field, nil if no observer schema can have it.
-func (r *reader) toggle(s spot, length int) *Toggle {
+func (r *reader) toggle(s cursor, length int) *Toggle {
 	if s.whole || s.place == nil || !s.observable || !mayObserve(r.expected.ID, s.place) {
 		return nil
 	}

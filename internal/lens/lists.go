@@ -9,7 +9,7 @@ import (
 )
 
 // list writes the line of a list. Its length can be observed, and, if its elements are no objects, only all of it.
-func (r *reader) list(head string, items []any, s spot) {
+func (r *reader) list(head string, items []any, s cursor) {
 	line := Line{Text: head, Path: s.path, Place: s.place, Note: r.listNote(s)}
 	documents, inPart := s.document.([]any)
 	_, ofObjects := items[0].(map[string]any)
@@ -39,7 +39,7 @@ func (r *reader) list(head string, items []any, s spot) {
 	r.add(line)
 }
 
-func (r *reader) listNote(s spot) string {
+func (r *reader) listNote(s cursor) string {
 	documents, ok := s.document.([]any)
 	if !ok {
 		return ""
@@ -58,7 +58,7 @@ func (r *reader) listNote(s spot) string {
 	return note
 }
 
-func (r *reader) items(prefix string, items []any, s spot) {
+func (r *reader) items(prefix string, items []any, s cursor) {
 	for i, item := range items {
 		below := r.element(s, i)
 		if fields, ok := item.(map[string]any); ok && len(fields) > 0 {
@@ -100,8 +100,8 @@ func findingsOf(differences schema.Differences) findings {
 }
 
 // element returns the element of a list at a live index.
-func (r *reader) element(s spot, i int) spot {
-	below := spot{path: Below(s.path, "", i), whole: s.isObserved(), drifts: r.driftsAsWhole(s)}
+func (r *reader) element(s cursor, i int) cursor {
+	below := cursor{path: Below(s.path, "", i), whole: s.isObserved(), drifts: r.driftsAsWhole(s)}
 	if at := r.partners.of(s, below.path, i, r.desired); at >= 0 {
 		below.place, below.observable = Below(s.place, "", at), s.observable
 		if items, ok := s.document.([]any); ok && at < len(items)-1 {

@@ -30,7 +30,7 @@ func (p partners) record(values []schema.Value) {
 }
 
 // of returns the index of the desired element, or -1. A list that is not desired has the same indices.
-func (p partners) of(list spot, element schema.Path, index int, desired map[string]any) int {
+func (p partners) of(list cursor, element schema.Path, index int, desired map[string]any) int {
 	if list.place == nil {
 		return -1
 	}

@@ -13,11 +13,11 @@ import (
 //
 // former is the hold in the status. asked is the annotation of the object, "" without one. limit is
 // the longest hold that the agent allows.
-func HeldUntil(wishes application.Wishes, former *application.Hold, asked string, limit time.Duration, now time.Time) (until time.Time, hold *application.Hold) {
-	if wishes.HoldUntil.After(now) {
-		until = wishes.HoldUntil
+func HeldUntil(settings application.Settings, former *application.Hold, asked string, limit time.Duration, now time.Time) (until time.Time, hold *application.Hold) {
+	if settings.HoldUntil.After(now) {
+		until = settings.HoldUntil
 	}
-	if wishes.DenyHolds {
+	if settings.DenyHolds {
 		return until, nil
 	}
 	hold = followHold(former, asked, limit, now)

@@ -69,8 +69,8 @@ func InOrder(ids []manifest.ID) []manifest.ID {
 // an Application that is deleted with that policy. Unless the user requests their deletion, it also holds for adopted
 // objects, and for definitions, which would take all objects of the kind with them.
 func IsReleased(app *application.Application, id manifest.ID) bool {
-	return app.Deleted && app.Wishes.DeletionPolicy == application.Orphan ||
-		(Contains(app.Adopted, id) || id.IsDefinition()) && !app.Wishes.DeletesAll
+	return app.Deleted && app.Settings.DeletionPolicy == application.Orphan ||
+		(Contains(app.Adopted, id) || id.IsDefinition()) && !app.Settings.DeletesAll
 }
 
 // IsSame reports whether two identities are of one object, in any version of the API. A change of

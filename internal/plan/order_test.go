@@ -16,13 +16,13 @@ func TestIsReleased(t *testing.T) {
 	namesake := manifest.ID{APIVersion: "example.com/v1", Kind: "CustomResourceDefinition", Name: "songs.example.com"}
 	service := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "web"}
 	adopted := manifest.ID{APIVersion: "v1", Kind: "Service", Namespace: "demo", Name: "old"}
-	nothingSaid := application.Wishes{DeletionPolicy: application.Delete}
-	deletes := application.Wishes{DeletionPolicy: application.Delete, DeletesAll: true}
-	orphans := application.Wishes{DeletionPolicy: application.Orphan}
+	nothingSaid := application.Settings{DeletionPolicy: application.Delete}
+	deletes := application.Settings{DeletionPolicy: application.Delete, DeletesAll: true}
+	orphans := application.Settings{DeletionPolicy: application.Orphan}
 	for name, c := range map[string]struct {
-		wishes  application.Wishes
-		deleted bool
-		stay    []manifest.ID
+		settings application.Settings
+		deleted  bool
+		stay     []manifest.ID
 	}{
 		"left the manifest":                  {nothingSaid, false, []manifest.ID{definition, adopted}},
 		"left the manifest, delete":          {deletes, false, nil},
@@ -32,7 +32,7 @@ func TestIsReleased(t *testing.T) {
 		"the Application is deleted, orphan": {orphans, true, []manifest.ID{definition, namesake, service, adopted}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := &application.Application{Wishes: c.wishes, Deleted: c.deleted, Adopted: []manifest.ID{adopted}}
+			app := &application.Application{Settings: c.settings, Deleted: c.deleted, Adopted: []manifest.ID{adopted}}
 			var stay []manifest.ID
 			for _, id := range []manifest.ID{definition, namesake, service, adopted} {
 				if plan.IsReleased(app, id) {

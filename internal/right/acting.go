@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Grant is the right to act, as its users need it: a [Tenure], or one that [Confirmed]
+// Elector is the right to act, as its users need it: a [Leadership], or one that [Confirmed]
 // wraps.
-type Grant interface {
+type Elector interface {
 	Wait(ctx context.Context) error
 	Target() error
 	Owns(namespace string) bool
@@ -15,17 +15,17 @@ type Grant interface {
 }
 
 // Confirmed is the right to act on what was compared with the API server.
-func Confirmed(grant Grant, compared <-chan struct{}) Grant { return confirmed{grant, compared} }
+func Confirmed(grant Elector, compared <-chan struct{}) Elector { return confirmed{grant, compared} }
 
 type confirmed struct {
-	Grant
+	Elector
 
 	compared <-chan struct{}
 }
 
-// Wait implements Grant.
+// Wait implements Elector.
 func (c confirmed) Wait(ctx context.Context) error {
-	if err := c.Grant.Wait(ctx); err != nil {
+	if err := c.Elector.Wait(ctx); err != nil {
 		return err
 	}
 	select {
@@ -37,7 +37,7 @@ func (c confirmed) Wait(ctx context.Context) error {
 }
 
 // OnceActing returns a runnable that starts when this replica may act.
-func OnceActing(grant Grant, run func(context.Context) error) func(context.Context) error {
+func OnceActing(grant Elector, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := grant.Wait(ctx); err != nil {
 			return err // that of the context: the agent ends

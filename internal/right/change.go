@@ -32,7 +32,7 @@ type Change int
 const (
 	// Acting means that this process may act from now on. It comes once.
 	Acting Change = iota
-	// Refused means that it may not; [Tenure.Refusal] is the reason.
+	// Refused means that it may not; [Leadership.Refusal] is the reason.
 	Refused
 	// TargetLost means that the target does not answer, and that nothing may be
 	// written to it.

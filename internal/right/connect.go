@@ -16,7 +16,7 @@ import (
 
 // Connect makes the right to act of this process, with Leases on target and hub.
 // Of the options it sets Identity, Target and Hub.
-func Connect(options Options, target, hub *rest.Config) (*Tenure, error) {
+func Connect(options Options, target, hub *rest.Config) (*Leadership, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err

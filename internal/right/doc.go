@@ -6,7 +6,7 @@
 // name. Valid: two replicas of a Deployment, of which the second takes over both Leases
 // as soon as it has that of the target. Invalid: an agent that was installed on another
 // target under the same name. The UID of the target's namespace kube-system identifies
-// each target. The second one is refused ([Tenure.Refusal]) until an administrator
+// each target. The second one is refused ([Leadership.Refusal]) until an administrator
 // deletes the Lease on the hub, even if the first one no longer renews it.
 //
 // With several shards, each has a Lease on the target, and the Applications of some namespaces. Only the first
@@ -26,7 +26,7 @@
 // last renewal, so it stops earlier. The times in a Lease are never compared with a
 // clock, so clocks may differ.
 //
-// [Tenure] is the right. [Fence] checks it before each request, [OnceActing] before work
+// [Leadership] is the right. [Fence] checks it before each request, [OnceActing] before work
 // starts, and [Outlive] lets a running pass end.
 //
 // The package does not know what the process does with its right. It cannot call back a

@@ -27,7 +27,7 @@ const (
 // on the target.
 type hubKeeper struct {
 	options   Options
-	standing  *standing
+	state     *state
 	target    *targetKeeper // nil: without a Lease there
 	lease     *leaseRecord
 	targetUID types.UID // the identity of the target
@@ -39,11 +39,11 @@ type hubKeeper struct {
 	followed string
 }
 
-func newHubKeeper(options Options, standing *standing, target *targetKeeper) *hubKeeper {
+func newHubKeeper(options Options, state *state, target *targetKeeper) *hubKeeper {
 	h := &hubKeeper{
-		options:  options,
-		standing: standing,
-		target:   target,
+		options: options,
+		state:   state,
+		target:  target,
 		lease: &leaseRecord{
 			client:    options.Hub.Leases(application.AgentsNamespace),
 			namespace: application.AgentsNamespace,
@@ -126,12 +126,12 @@ func (h *hubKeeper) step(ctx context.Context) (next time.Duration, err error) {
 		return h.soon(), nil
 	}
 	h.answered()
-	if !granted && h.standing.refusal() == "" {
+	if !granted && h.state.refusal() == "" {
 		return h.soon(), nil
 	}
 	if granted && !h.ours {
 		h.ours = true
-		h.standing.act()
+		h.state.act()
 	}
 	return jittered(h.options.Heartbeat), nil
 }
@@ -192,7 +192,7 @@ func (h *hubKeeper) mayTake() (bool, error) {
 		// One of our replicas held it, and has lost the Lease on the target to us.
 		return h.target == nil || h.target.check() == nil, nil
 	}
-	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
+	h.state.refuse(fmt.Sprintf("DuplicateAgent: %s is held by another agent of this target, %q, which is none of its replicas; "+
 		"this one waits until that agent is silent for %s", h.lease, h.lease.holder(), h.lease.lasts))
 	return false, nil
 }
@@ -232,7 +232,7 @@ func (h *hubKeeper) isOfAnotherTarget() bool {
 }
 
 func (h *hubKeeper) refuseOtherTarget() {
-	h.standing.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, whose last holder is %q; this target is %s. "+
+	h.state.refuse(fmt.Sprintf("DuplicateAgent: %s belongs to the agent of another target, %s, whose last holder is %q; this target is %s. "+
 		"To use the name for this target, stop that agent and delete the Lease", h.lease, h.annotation(application.TargetAnnotation), h.lease.holder(), h.targetUID))
 }
 
@@ -252,7 +252,7 @@ func (h *hubKeeper) failed(err error) {
 	}
 	h.failing = true
 	h.options.Logger.Error(err, "the hub is lost")
-	h.standing.report(HubLost)
+	h.state.report(HubLost)
 }
 
 func (h *hubKeeper) answered() {
@@ -261,5 +261,5 @@ func (h *hubKeeper) answered() {
 	}
 	h.failing = false
 	h.options.Logger.Info("the hub is back")
-	h.standing.report(HubBack)
+	h.state.report(HubBack)
 }

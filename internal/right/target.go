@@ -16,12 +16,12 @@ const failuresOfTarget = 2
 
 // targetKeeper keeps the Lease on the target, or that of one of the shards.
 type targetKeeper struct {
-	options  Options
-	standing *standing
-	leases   *shardLeases
-	held     chan struct{} // closed when this process first held one, and no other divides the Applications otherwise
-	term     int32         // of the own Lease: it must never change
-	uid      types.UID     // of the own Lease, which the other keeper reads once held is closed
+	options Options
+	state   *state
+	leases  *shardLeases
+	held    chan struct{} // closed when this process first held one, and no other divides the Applications otherwise
+	term    int32         // of the own Lease: it must never change
+	uid     types.UID     // of the own Lease, which the other keeper reads once held is closed
 
 	mu       sync.Mutex
 	renewed  time.Time
@@ -29,10 +29,10 @@ type targetKeeper struct {
 	lost     error // the target is lost, by this failure
 }
 
-func newTargetKeeper(options Options, standing *standing) *targetKeeper {
+func newTargetKeeper(options Options, state *state) *targetKeeper {
 	return &targetKeeper{
-		options:  options,
-		standing: standing,
+		options: options,
+		state:   state,
 		leases: newShardLeases(options.Cluster, options.Shards, leaseRecord{
 			client:    options.Target.Leases(options.Namespace),
 			namespace: options.Namespace,
@@ -137,7 +137,7 @@ func (t *targetKeeper) failed(err error) {
 	}
 	if lost {
 		t.options.Logger.Error(err, "the target is lost")
-		t.standing.report(TargetLost)
+		t.state.report(TargetLost)
 	}
 }
 
@@ -164,7 +164,7 @@ func (t *targetKeeper) answered() {
 func (t *targetKeeper) succeeded(from time.Time) {
 	if t.succeed(from) {
 		t.options.Logger.Info("the target is back")
-		t.standing.report(TargetBack)
+		t.state.report(TargetBack)
 	}
 }
 

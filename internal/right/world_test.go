@@ -295,7 +295,7 @@ func (w *world) cut(identity string) {
 }
 
 type agent struct {
-	*Tenure
+	*Leadership
 
 	stop  context.CancelFunc
 	ended chan error
@@ -322,7 +322,7 @@ func (w *world) start(t *testing.T, identity string, edits ...func(*Options)) *a
 	for _, edit := range edits {
 		edit(&options)
 	}
-	a.Tenure = New(options)
+	a.Leadership = New(options)
 	go func() {
 		defer close(a.gone)
 		a.ended <- a.Run(ctx, a.note)

@@ -26,7 +26,7 @@ type Application struct {
 	Deleted        bool
 	// NotAdmitted is why the Application must not be carried out, nil if its signature is valid.
 	NotAdmitted error
-	Wishes      Wishes
+	Settings    Settings
 	Spec        Spec
 	// Annotations are those of the ConfigMap, which never change.
 	Annotations map[string]string

@@ -92,32 +92,32 @@ func TestAwaited(t *testing.T) {
 
 // An unreadable value counts as the one that changes the least on the target. Admission
 // refuses it, so it occurs only if the webhook was absent.
-func TestWishes(t *testing.T) {
+func TestSettings(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	cases := []struct {
 		name        string
 		annotations map[string]string
-		want        application.Wishes
+		want        application.Settings
 		refusals    int
 	}{
-		{"the defaults", nil, application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete}, 0},
+		{"the defaults", nil, application.Settings{Mode: application.Enforce, DeletionPolicy: application.Delete}, 0},
 		{"all of them", map[string]string{
 			application.ModeAnnotation: "suspend", application.DeletionPolicyAnnotation: "orphan", application.AdoptAnnotation: "true",
 			application.HoldAnnotation: "deny", application.HoldUntilAnnotation: "2026-01-02T12:00:00Z", application.GuardAnnotation: "deny",
 			application.AfterAnnotation: "definitions, songs.v2",
-		}, application.Wishes{After: []string{"definitions", "songs.v2"}, Guard: application.GuardDeny, Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
+		}, application.Settings{After: []string{"definitions", "songs.v2"}, Guard: application.GuardDeny, Mode: application.Suspend, DeletionPolicy: application.Orphan, Adopt: true, DenyHolds: true, HoldUntil: noon}, 0},
 		{"none that can be read", map[string]string{
 			application.ModeAnnotation: "off", application.DeletionPolicyAnnotation: "", application.AdoptAnnotation: "yes",
 			application.HoldAnnotation: "please", application.HoldUntilAnnotation: "tomorrow", application.GuardAnnotation: "true",
 			application.AfterAnnotation: "Definitions",
-		}, application.Wishes{After: []string{"Definitions"}, Guard: application.GuardWarn, Mode: application.Observe, DeletionPolicy: application.Orphan}, 7},
+		}, application.Settings{After: []string{"Definitions"}, Guard: application.GuardWarn, Mode: application.Observe, DeletionPolicy: application.Orphan}, 7},
 		{"a hold that cannot be read", map[string]string{application.HoldUntilAnnotation: "tomorrow"},
-			application.Wishes{Mode: application.Observe, DeletionPolicy: application.Delete}, 1},
+			application.Settings{Mode: application.Observe, DeletionPolicy: application.Delete}, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}})
-			check.Equal(t, "wishes", c.want, got)
+			got, refusals := application.SettingsOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}})
+			check.Equal(t, "settings", c.want, got)
 			check.Equal(t, "number of refusals", c.refusals, len(refusals))
 		})
 	}

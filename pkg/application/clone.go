@@ -13,9 +13,9 @@ func (a *Application) Clone() *Application {
 	clone := *a
 	clone.OtherHolders = slices.Clone(a.OtherHolders)
 	clone.Elsewhere = maps.Clone(a.Elsewhere)
-	clone.Wishes.Shutdown.GraceTime, clone.Wishes.Shutdown.Retries = pointed(a.Wishes.Shutdown.GraceTime), pointed(a.Wishes.Shutdown.Retries)
-	clone.Wishes.ValuesFrom = slices.Clone(a.Wishes.ValuesFrom)
-	clone.Wishes.After = slices.Clone(a.Wishes.After)
+	clone.Settings.Shutdown.GraceTime, clone.Settings.Shutdown.Retries = pointed(a.Settings.Shutdown.GraceTime), pointed(a.Settings.Shutdown.Retries)
+	clone.Settings.ValuesFrom = slices.Clone(a.Settings.ValuesFrom)
+	clone.Settings.After = slices.Clone(a.Settings.After)
 	clone.Annotations = maps.Clone(a.Annotations)
 	clone.Learned = each(a.Learned, runtime.DeepCopyJSON)
 	clone.Status = a.Status.clone()

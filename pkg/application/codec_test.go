@@ -26,7 +26,7 @@ type object = map[string]any
 // running returns an Application as its agent records it.
 func running() *application.Application {
 	return &application.Application{
-		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
+		Settings:       application.Settings{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
 		UID:            "u1",
 		Version:        "7",
@@ -103,7 +103,7 @@ func TestDocumentsAreOurs(t *testing.T) {
 
 func TestReadOfAFreshApplication(t *testing.T) {
 	want := &application.Application{
-		Wishes:         application.Wishes{Mode: application.Enforce, DeletionPolicy: application.Delete},
+		Settings:       application.Settings{Mode: application.Enforce, DeletionPolicy: application.Delete},
 		NamespacedName: types.NamespacedName{Namespace: "demo", Name: "web"},
 		UID:            "u1", Version: "7", Cluster: "local", Holder: "local", DocumentsAreOurs: true,
 		Spec:        application.Spec{Manifest: "kind: Song\n"},

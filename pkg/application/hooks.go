@@ -130,9 +130,9 @@ const (
 	DeleteAnyway   ShutdownStrategy = "delete"
 )
 
-// ShutdownWishes are the annotations about the shutdown. Nil and empty values stand for the flags
+// ShutdownSettings are the annotations about the shutdown. Nil and empty values stand for the flags
 // of the agent.
-type ShutdownWishes struct {
+type ShutdownSettings struct {
 	GraceTime *time.Duration
 	Strategy  ShutdownStrategy
 	Retries   *int
@@ -160,7 +160,7 @@ type ShutdownRecord struct {
 	// Attempt is the number of the attempt that ends at the deadline, from 1 on.
 	Attempt  int         `json:"attempt"`
 	Deadline metav1.Time `json:"deadline"`
-	// Retry is the [ShutdownWishes].Retry that was answered last.
+	// Retry is the [ShutdownSettings].Retry that was answered last.
 	Retry string `json:"retry,omitempty"`
 	// Asked reports that the agent has called the Application in this attempt, or tried to.
 	Asked bool `json:"asked,omitempty"`

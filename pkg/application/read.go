@@ -27,9 +27,9 @@ func ReadFor(cm *corev1.ConfigMap, holder string) (*Application, error) {
 	if format := cm.Annotations[FormatAnnotation]; format != Format {
 		return nil, fmt.Errorf("%w %q in annotation %s: this program knows %s", ErrFormat, format, FormatAnnotation, Format)
 	}
-	wishes, _ := WishesOf(cm) // admission refused unreadable values
+	settings, _ := SettingsOf(cm) // admission refused unreadable values
 	app := &Application{
-		Wishes:         wishes,
+		Settings:       settings,
 		NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name},
 		UID:            cm.UID,
 		Version:        cm.ResourceVersion,

@@ -84,7 +84,7 @@ func needsOf(cm *corev1.ConfigMap, wanted, left []manifest.Ref) *needs {
 	n := &needs{known: sets.Set[Access]{}, source: source}
 	writes := []string{"create", "patch", "delete"}
 	verbs := writes
-	if wishes, _ := application.WishesOf(cm); wishes.Adopt {
+	if settings, _ := application.SettingsOf(cm); settings.Adopt {
 		verbs = []string{"get", "create", "patch", "delete"}
 	}
 	for i, ref := range wanted {

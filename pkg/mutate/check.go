@@ -115,15 +115,15 @@ func checkNewAnnotations(cm, stored *corev1.ConfigMap) field.ErrorList {
 	return refusals
 }
 
-// checkWishes refuses annotations with invalid values. A stored invalid value stays and counts as
+// checkSettings refuses annotations with invalid values. A stored invalid value stays and counts as
 // its default, so that it does not prevent other edits.
-func checkWishes(cm, stored *corev1.ConfigMap) field.ErrorList {
+func checkSettings(cm, stored *corev1.ConfigMap) field.ErrorList {
 	changed := maps.Clone(cm.Annotations)
 	maps.DeleteFunc(changed, func(name, value string) bool {
 		former, had := stored.Annotations[name]
 		return had && former == value
 	})
-	_, refusals := application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Annotations: changed}})
+	_, refusals := application.SettingsOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Annotations: changed}})
 	_, asked := changed[application.ForceDeleteAnnotation]
 	if asked || application.ClusterOf(cm) != application.ClusterOf(stored) {
 		refusals = append(refusals, checkForceDelete(cm)...)

@@ -80,7 +80,7 @@ func FuzzPrepare(f *testing.F) {
 
 // Any wish to an agent is understood or refused. A stored wish, understood or not, does not
 // block edits of other fields.
-func FuzzWishes(f *testing.F) {
+func FuzzSettings(f *testing.F) {
 	f.Add("enforce", "delete", "true", "deny", "2026-01-02T15:04:05Z", "definitions,songs", "")
 	f.Add("suspend", "orphan", "false", "", "2026-01-02T15:04:05+01:00", "Songs", "observe")
 	f.Add("", "", "", "", "", "", "")
@@ -94,7 +94,7 @@ func FuzzWishes(f *testing.F) {
 				cm.Annotations[name] = value
 			}
 		}
-		_, misunderstood := application.WishesOf(cm)
+		_, misunderstood := application.SettingsOf(cm)
 		check.Equal(t, "admitted", len(misunderstood) == 0, checkPrepared(t, cm, nil))
 		if suspicious := mutate.SuspectHold(cm, &corev1.ConfigMap{}, time.Unix(1767366245, 0)); len(suspicious) > 0 && len(misunderstood) > 0 {
 			t.Errorf("what is refused is warned of: %v", suspicious)
@@ -106,7 +106,7 @@ func FuzzWishes(f *testing.F) {
 		edited.Labels["team"] = "red"
 		check.Equal(t, "an edit of something else", true, checkPrepared(t, edited, was))
 		edited.Annotations[application.ModeAnnotation] = later
-		_, misunderstood = application.WishesOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		_, misunderstood = application.SettingsOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{application.ModeAnnotation: later},
 		}})
 		check.Equal(t, "an edit of the mode", len(misunderstood) == 0 || mode != "" && later == mode, checkPrepared(t, edited, was))

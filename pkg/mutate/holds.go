@@ -15,17 +15,17 @@ const longHold = 7 * 24 * time.Hour
 // SuspectHold warns of a hold without effect, or of a very long one, unless hold and mode are
 // stored already. now is the time of the request.
 func SuspectHold(cm, stored *corev1.ConfigMap, now time.Time) []string {
-	wishes, refusals := application.WishesOf(cm)
+	settings, refusals := application.SettingsOf(cm)
 	if _, held := cm.Annotations[application.HoldUntilAnnotation]; !held || len(refusals) > 0 || sameHold(cm, stored) {
 		return nil
 	}
 	var warning string
 	switch {
-	case !wishes.HoldUntil.After(now):
+	case !settings.HoldUntil.After(now):
 		warning = "this time is past, so nothing is held: set a later one, or leave it out"
-	case wishes.Mode != application.Enforce:
-		warning = fmt.Sprintf("mode %s reverts nothing, so a hold has no effect: leave one of the two out", wishes.Mode)
-	case wishes.HoldUntil.Sub(now) > longHold:
+	case settings.Mode != application.Enforce:
+		warning = fmt.Sprintf("mode %s reverts nothing, so a hold has no effect: leave one of the two out", settings.Mode)
+	case settings.HoldUntil.Sub(now) > longHold:
 		warning = "it is more than 7 days away, and no drift is reverted until then: to stop repairs permanently, set " + application.ModeAnnotation + ": observe"
 	default:
 		return nil

@@ -86,7 +86,7 @@ func prepareChange(ended func() error, cm, stored *corev1.ConfigMap, admitted bo
 		return Prepared{Warnings: left}
 	}
 	if unchanged(cm, stored, admitted) {
-		return Prepared{Refusals: slices.Concat(checkWishes(cm, stored), checkRoom(cm, 0)), Warnings: left, Signable: admitted}
+		return Prepared{Refusals: slices.Concat(checkSettings(cm, stored), checkRoom(cm, 0)), Warnings: left, Signable: admitted}
 	}
 	learned, err := application.LearnedOf(stored, application.ClusterOf(cm))
 	if err != nil {
@@ -165,7 +165,7 @@ func inLines(ids []manifest.ID) []string {
 }
 
 func publish(ended func() error, cm, stored *corev1.ConfigMap, learned []map[string]any) Prepared {
-	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkWishes(cm, stored))
+	refusals := slices.Concat(checkConfigMap(cm), checkNewAnnotations(cm, stored), checkSettings(cm, stored))
 	if !hasSource(cm) {
 		return Prepared{Refusals: atMost(refusals)} // without resources, the observer schema would be refused too
 	}

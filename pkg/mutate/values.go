@@ -14,9 +14,9 @@ import (
 // checkValuesFrom refuses sources for Secrets that the manifest does not have, and a Secret that is its own source. An annotation
 // with an invalid value is refused elsewhere.
 func checkValuesFrom(cm *corev1.ConfigMap, wanted []manifest.ID) field.ErrorList {
-	wishes, _ := application.WishesOf(cm)
+	settings, _ := application.SettingsOf(cm)
 	var refusals field.ErrorList
-	for _, value := range wishes.ValuesFrom {
+	for _, value := range settings.ValuesFrom {
 		filled := slices.DeleteFunc(slices.Clone(wanted), func(id manifest.ID) bool { return !value.Fills(id) })
 		isItself := func(id manifest.ID) bool {
 			return id.Name == value.Source && (id.Namespace == "" || id.Namespace == cm.Namespace)
@@ -35,10 +35,10 @@ func checkValuesFrom(cm *corev1.ConfigMap, wanted []manifest.ID) field.ErrorList
 
 // Filled reports of each resource whether its values come from another Secret.
 func Filled(cm *corev1.ConfigMap, wanted []manifest.ID) []bool {
-	wishes, _ := application.WishesOf(cm)
+	settings, _ := application.SettingsOf(cm)
 	filled := make([]bool, len(wanted))
 	for i, id := range wanted {
-		filled[i] = application.SourcesFor(wishes.ValuesFrom, id) != nil
+		filled[i] = application.SourcesFor(settings.ValuesFrom, id) != nil
 	}
 	return filled
 }

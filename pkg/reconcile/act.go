@@ -27,7 +27,7 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
 	w := writer{
 		target: p.target, fill: filler{p.target.clusters, p.target.account, p.target},
-		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Wishes.Adopt},
+		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Settings.Adopt},
 		results:   &resultRecorder{pass: p, reporter: reports, applications: a.hub.applications, now: a.hub.now},
 	}
 	for rest := p.delta.missing; len(rest) > 0; {
@@ -49,7 +49,7 @@ func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
 // prune deletes the objects that left the spec. A new object may replace one of them, so they stay as long as one could
 // not be created.
 func (a actPhase) prune(ctx context.Context, p *pass) (leaving []leavingObject, err error) {
-	if !p.setting.enforces {
+	if !p.inputs.enforces {
 		return untouched(p.delta.unwanted), nil
 	}
 	absent := slices.IndexFunc(p.delta.missing, func(o *object) bool { return !o.exists() })

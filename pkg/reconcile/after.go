@@ -20,11 +20,11 @@ import (
 type afterPhase struct{ statusWriter statusWriter }
 
 func (a afterPhase) run(ctx context.Context, p *pass) (progress, error) {
-	if p.app.Wishes.Mode != application.Enforce || len(p.app.Inventory) > 0 {
+	if p.app.Settings.Mode != application.Enforce || len(p.app.Inventory) > 0 {
 		return goOn(), nil
 	}
 	var awaited []string
-	for _, name := range p.app.Wishes.After {
+	for _, name := range p.app.Settings.After {
 		why, err := a.unready(ctx, types.NamespacedName{Namespace: p.app.Namespace, Name: name})
 		if err != nil {
 			return endWith(0), err

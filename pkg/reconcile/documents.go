@@ -103,7 +103,7 @@ func areSettled(p *pass) bool {
 func inventoryOf(p *pass) []manifest.ID {
 	var ids []manifest.ID
 	for _, o := range p.objects {
-		if o.plan.Unserved == nil && p.setting.enforces && !o.isUnclaimed {
+		if o.plan.Unserved == nil && p.inputs.enforces && !o.isUnclaimed {
 			ids = append(ids, o.plan.ID)
 			continue
 		}
@@ -114,7 +114,7 @@ func inventoryOf(p *pass) []manifest.ID {
 		}
 	}
 	for _, secret := range p.secrets {
-		if id := secret.plan.ID; p.setting.enforces && !secret.isUnclaimed || slices.Contains(p.app.Inventory, id) {
+		if id := secret.plan.ID; p.inputs.enforces && !secret.isUnclaimed || slices.Contains(p.app.Inventory, id) {
 			ids = append(ids, id)
 		}
 	}

@@ -77,14 +77,14 @@ func sourceOf(account Account, name string) manifest.ID {
 
 // sourcesFor returns the sources of the values of an object, nil if it has none. The error is ErrRefused.
 func sourcesFor(app *application.Application, account Account, o *plan.Object) ([]string, error) {
-	if len(app.Wishes.ValuesFrom) == 0 || o.Kind != "Secret" {
+	if len(app.Settings.ValuesFrom) == 0 || o.Kind != "Secret" {
 		return nil, nil
 	}
 	id, err := manifest.Identify(o.Manifest()) // with the namespace of the manifest
 	if err != nil {
 		return nil, err
 	}
-	sources := application.SourcesFor(app.Wishes.ValuesFrom, id)
+	sources := application.SourcesFor(app.Settings.ValuesFrom, id)
 	isItself := func(name string) bool { return plan.IsSame(sourceOf(account, name), o.ID) }
 	switch {
 	case sources != nil && account == (Account{}):
@@ -101,7 +101,7 @@ func (o *object) isWatched() bool { return o.plan.Unserved == nil && o.sources =
 // remember keeps the result of a look.
 func (o *object) remember() {
 	known := &o.memory.fill
-	known.at, known.annotations = o.setting.now, o.setting.annotations
+	known.at, known.annotations = o.inputs.now, o.inputs.annotations
 	known.observed, known.verdict, known.isSettled, known.part = o.observed, o.verdict, o.isSettled, o.part
 	known.observed.Seen = time.Time{}
 }
@@ -120,8 +120,8 @@ func (o *object) recall() {
 func (o *object) isFillDue() bool {
 	known := &o.memory.fill
 	again := known.verdict.Again
-	return known.at.IsZero() || o.setting.isNewSpec || !maps.Equal(known.annotations, o.setting.annotations) ||
-		!o.setting.now.Before(o.fillDue()) || !again.IsZero() && !again.After(o.setting.now)
+	return known.at.IsZero() || o.inputs.isNewSpec || !maps.Equal(known.annotations, o.inputs.annotations) ||
+		!o.inputs.now.Before(o.fillDue()) || !again.IsZero() && !again.After(o.inputs.now)
 }
 
 // fillDue returns when to read the Secret again, zero for never.
@@ -135,7 +135,7 @@ func (o *object) fillDue() time.Time {
 // seeDeletion records that a Secret which is filled was deleted, because no observer has seen it.
 func (o *object) seeDeletion() {
 	if o.sources != nil && o.hasDrifted() {
-		o.observed.Seen = o.setting.now
+		o.observed.Seen = o.inputs.now
 	}
 }
 

@@ -50,7 +50,7 @@ func (f finalizer) moved(ctx context.Context) (ctrl.Result, error) {
 		app.Finalized = false
 		return ctrl.Result{}, f.hub.update(ctx, app, f.memory)
 	case app.Deleted:
-	case app.Wishes.Mode != application.Enforce:
+	case app.Settings.Mode != application.Enforce:
 		return ctrl.Result{}, nil
 	case !app.IsReady() && !isToShutDown(app):
 		return ctrl.Result{}, nil
@@ -89,5 +89,5 @@ func (f finalizer) waits() bool {
 // isMovedHere reports whether the Application was moved to this same target under another name.
 func (f finalizer) isMovedHere() bool {
 	app := f.app
-	return !app.Deleted && app.Wishes.Mode == application.Enforce && app.IsReady() && f.placement.isHere(app.Status.Target)
+	return !app.Deleted && app.Settings.Mode == application.Enforce && app.IsReady() && f.placement.isHere(app.Status.Target)
 }

@@ -15,7 +15,7 @@ import (
 type inventoryPhase struct{ hub hub }
 
 func (c inventoryPhase) run(ctx context.Context, p *pass) (progress, error) {
-	if !p.setting.enforces {
+	if !p.inputs.enforces {
 		return goOn(), nil
 	}
 	held := slices.Clone(p.app.Inventory)

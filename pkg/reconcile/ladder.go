@@ -258,9 +258,9 @@ func (r *repair) record(d decision, refused []pacing.Refusal) {
 		}
 	}
 	if o.hasDrifted() && len(changes) > 0 {
-		o.memory.contentions.Record(d.contentions(changes), o.setting.now)
+		o.memory.contentions.Record(d.contentions(changes), o.inputs.now)
 	}
-	o.memory.refused = o.memory.refused.Add(refused, o.circumstances(d.before), o.setting.now)
+	o.memory.refused = o.memory.refused.Add(refused, o.circumstances(d.before), o.inputs.now)
 }
 
 // refusalOf returns the refusal of a difference, with the remedy that fits.

@@ -16,13 +16,13 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/schema"
 )
 
-// setting has the common inputs of the decisions on all objects of a pass. It does not change
+// inputs has the common inputs of the decisions on all objects of a pass. It does not change
 // during the pass.
-type setting struct {
+type inputs struct {
 	now time.Time
 	// enforces reports whether the loop may write to the target.
 	enforces bool
-	wishes   application.Wishes
+	settings application.Settings
 	// isNewSpec reports that the objects have not been brought to this spec before. mayHaveMissed
 	// reports that this process did not watch them since they matched the former spec.
 	isNewSpec, mayHaveMissed bool
@@ -39,9 +39,9 @@ type setting struct {
 // object is one object of an Application in one pass: its desired state, its observation, and the
 // findings.
 type object struct {
-	setting *setting
-	memory  *objectMemory
-	plan    plan.Object
+	inputs *inputs
+	memory *objectMemory
+	plan   plan.Object
 	// former is the object's entry in the status at the start of the pass. isKnown reports that
 	// there was one.
 	former  application.ObjectStatus
@@ -101,7 +101,7 @@ func (o *object) endOf() *application.Ended {
 	case o.observed.Exists():
 	case former != nil && former.Manifest == o.digest():
 		return former
-	case former == nil && last != "" && o.isKnown && !o.setting.isNewSpec && o.former.Reason == "":
+	case former == nil && last != "" && o.isKnown && !o.inputs.isNewSpec && o.former.Reason == "":
 		return o.ending(last)
 	}
 	return nil
@@ -159,27 +159,27 @@ func (o *object) isOurs(seen observer.Observation) bool {
 // watched, or the agent could not carry it out. Observers ignore fields that have left the spec.
 // After a change that this process has seen, they read the object again, but only once.
 func (o *object) mayRelease() bool {
-	return (o.setting.mayHaveMissed || o.former.Reason != "") && o.formerEntry() != nil
+	return (o.inputs.mayHaveMissed || o.former.Reason != "") && o.formerEntry() != nil
 }
 
 // formerEntry returns the object's entry in the document last_observed.
 func (o *object) formerEntry() map[string]any {
-	return plan.EntryOf(o.setting.lastObserved.Objects(), o.plan.Manifest(), o.setting.home)
+	return plan.EntryOf(o.inputs.lastObserved.Objects(), o.plan.Manifest(), o.inputs.home)
 }
 
 // learnedEntry returns the object's entry in the document status.learned.
 func (o *object) learnedEntry() map[string]any {
-	return plan.EntryOf(o.setting.learned, o.plan.Manifest(), o.setting.home)
+	return plan.EntryOf(o.inputs.learned, o.plan.Manifest(), o.inputs.home)
 }
 
 // holdFor returns the status entry for a hold that the object requests.
 func (o *object) holdFor(asked string) *application.Hold {
-	_, hold := pacing.HeldUntil(o.setting.wishes, o.former.Hold, asked, o.setting.maxHold, o.setting.now)
+	_, hold := pacing.HeldUntil(o.inputs.settings, o.former.Hold, asked, o.inputs.maxHold, o.inputs.now)
 	return hold
 }
 
 // fail sets the verdict on an error.
-func (o *object) fail(err error) { o.verdict = verdictOn(err, o.setting.now) }
+func (o *object) fail(err error) { o.verdict = verdictOn(err, o.inputs.now) }
 
 // failWrite counts a failed write, and sets the verdict on it.
 func (o *object) failWrite(err error) {
@@ -189,14 +189,14 @@ func (o *object) failWrite(err error) {
 
 // countFailure counts a failed write, with the verdict on it.
 func (o *object) countFailure() {
-	o.memory.failures.Record(o.setting.now)
+	o.memory.failures.Record(o.inputs.now)
 	o.memory.lastFailure = o.verdict
 }
 
 // rest reports whether the loop pauses for an object, because several writes failed in a row. It
 // then sets the verdict.
 func (o *object) rest() (rests bool) {
-	until := o.memory.failures.RestsUntil(o.setting.now)
+	until := o.memory.failures.RestsUntil(o.inputs.now)
 	if until.IsZero() {
 		return false
 	}
@@ -207,7 +207,7 @@ func (o *object) rest() (rests bool) {
 
 // hasDrifted reports whether a difference is a drift, and not a change of the spec.
 func (o *object) hasDrifted() bool {
-	return o.isKnown && !o.setting.isNewSpec && status.WasCarriedOut(o.former.Reason)
+	return o.isKnown && !o.inputs.isNewSpec && status.WasCarriedOut(o.former.Reason)
 }
 
 // wasDeleted reports whether observers saw the deletion of the object.
@@ -237,7 +237,7 @@ func (o *object) take(live map[string]any) {
 
 // contention describes the contention about the object, "" if there are none.
 func (o *object) contention() string {
-	ongoing, _ := o.memory.contentions.Ongoing(o.setting.now)
+	ongoing, _ := o.memory.contentions.Ongoing(o.inputs.now)
 	return status.ContentionText(ongoing)
 }
 
@@ -255,7 +255,7 @@ func (o *object) circumstances(live map[string]any) string {
 		content["metadata"] = metadata
 	}
 	digest := sha256.New()
-	if err := json.NewEncoder(digest).Encode([]any{content, o.redefinitions, o.setting.annotations}); err != nil {
+	if err := json.NewEncoder(digest).Encode([]any{content, o.redefinitions, o.inputs.annotations}); err != nil {
 		return versionOf(live) // not JSON, which no object has
 	}
 	return string(digest.Sum(nil))

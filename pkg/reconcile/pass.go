@@ -19,7 +19,7 @@ type pass struct {
 	published, stored, app *application.Application
 	// isArriving reports that another agent wrote the documents.
 	isArriving bool
-	setting    *setting
+	inputs     *inputs
 	memory     *memory
 	target     *actor
 	// spec is the digest of the Application's spec.

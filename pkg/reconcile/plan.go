@@ -34,14 +34,14 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 	case err != nil:
 		return endWith(0), s.statusWriter.refuse(ctx, p.early(), p.memory, err)
 	}
-	p.setting = s.settingOf(p)
+	p.inputs = s.inputsOf(p)
 	if p.memory.spec != p.spec {
 		p.memory.resetBackoffs() // with a new spec, a contended field may be unobserved
 	}
 	wanted := p.memory.plan.Secrets()
 	for i := range planned {
 		id := planned[i].ID
-		o := &object{setting: p.setting, memory: p.memory.about(id), plan: planned[i]}
+		o := &object{inputs: p.inputs, memory: p.memory.about(id), plan: planned[i]}
 		if hook := i - (len(planned) - len(wanted)); hook >= 0 {
 			p.secrets = append(p.secrets, &hookSecret{o, wanted[hook]})
 			continue
@@ -57,11 +57,11 @@ func (s planPhase) run(ctx context.Context, p *pass) (progress, error) {
 }
 
 // settingOf returns the common inputs for the objects of the pass.
-func (s planPhase) settingOf(p *pass) *setting {
+func (s planPhase) inputsOf(p *pass) *inputs {
 	former := p.app.Status.ObservedSpec
 	isNew := former != p.spec
-	return &setting{
-		now: s.statusWriter.hub.now(), enforces: p.app.Wishes.Mode == application.Enforce, wishes: p.app.Wishes,
+	return &inputs{
+		now: s.statusWriter.hub.now(), enforces: p.app.Settings.Mode == application.Enforce, settings: p.app.Settings,
 		isNewSpec: isNew, mayHaveMissed: isNew && (former != p.memory.spec || p.memory.spec == ""),
 		maxHold: s.maxHold, fieldManager: s.fieldManager, annotations: p.app.Annotations,
 		lastObserved: p.app.LastObserved, learned: p.app.Learned, home: p.app.Namespace,

@@ -67,7 +67,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	case stored.Deleted:
 		r.Observers.Stop(name)
 		return r.finalizer(stored, known).deleted(ctx)
-	case stored.Wishes.Mode == application.Suspend:
+	case stored.Settings.Mode == application.Suspend:
 		r.Observers.Stop(name)
 		known.spec = "" // events are missed from now on
 		return ctrl.Result{}, r.statusWriter().suspend(ctx, stayingOf(stored), known)
@@ -82,7 +82,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 // needsTurn reports that a pass may write more than repairs: the status is not about this spec, or writes have
 // failed. Those may fail again, and after a long time.
 func needsTurn(p *pass) bool {
-	if p.app.Wishes.Mode != application.Enforce {
+	if p.app.Settings.Mode != application.Enforce {
 		return false
 	}
 	return p.spec != p.app.Status.ObservedSpec || slices.ContainsFunc(p.app.Status.Objects, func(object application.ObjectStatus) bool {
@@ -93,7 +93,7 @@ func needsTurn(p *pass) bool {
 // reportRestraint reports that a user has begun or ended to hold the Application back since the last
 // pass of this process.
 func (r *Reconciler) reportRestraint(app *application.Application, known *memory) {
-	restraint := app.Wishes.Restraint(r.Now())
+	restraint := app.Settings.Restraint(r.Now())
 	former := known.restraint
 	known.restraint = &restraint
 	if former == nil || *former == restraint {
@@ -101,7 +101,7 @@ func (r *Reconciler) reportRestraint(app *application.Application, known *memory
 	}
 	outcome := status.Outcome{Action: status.Resumed, Object: itself(app), UID: app.UID}
 	if restraint != "" {
-		outcome.Action, outcome.Reason = status.HeldBack, restraint+", set by "+cmp.Or(app.Wishes.HeldBy, "an unknown user")
+		outcome.Action, outcome.Reason = status.HeldBack, restraint+", set by "+cmp.Or(app.Settings.HeldBy, "an unknown user")
 	}
 	r.Report(app, outcome)
 }

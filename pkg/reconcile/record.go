@@ -129,7 +129,7 @@ func servicesOf(p *pass) map[string]string {
 
 // mustWrite reports whether the working copy has facts that this process must not lose.
 func mustWrite(p *pass) bool {
-	return p.setting.isNewSpec || !maps.Equal(p.app.Hooks.Tokens, p.stored.Hooks.Tokens)
+	return p.inputs.isNewSpec || !maps.Equal(p.app.Hooks.Tokens, p.stored.Hooks.Tokens)
 }
 
 func failuresOf(p *pass) error {
@@ -157,19 +157,19 @@ func reported(v status.Verdict) error {
 func wakeAfter(p *pass, due time.Duration) time.Duration {
 	soonest := due
 	consider := func(at time.Time) {
-		if wait := max(at.Sub(p.setting.now), time.Millisecond); !at.IsZero() && (soonest == 0 || wait < soonest) {
+		if wait := max(at.Sub(p.inputs.now), time.Millisecond); !at.IsZero() && (soonest == 0 || wait < soonest) {
 			soonest = wait
 		}
 	}
 	for _, o := range p.objects {
 		consider(o.verdict.Again)
 		consider(o.fillDue())
-		_, forgotten := o.memory.contentions.Ongoing(p.setting.now)
+		_, forgotten := o.memory.contentions.Ongoing(p.inputs.now)
 		consider(forgotten)
 	}
 	for _, object := range p.leaving {
 		if object.patience > 0 {
-			consider(p.setting.now.Add(object.patience))
+			consider(p.inputs.now.Add(object.patience))
 		}
 	}
 	for _, secret := range p.secrets {

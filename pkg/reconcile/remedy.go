@@ -52,7 +52,7 @@ func (r *repair) obstacle(live map[string]any, fields []string) (field string, c
 			return value.Path != nil && (pacing.IsWithin(observed, field) || pacing.IsWithin(field, observed))
 		})
 		if !isObserved && len(path) > 0 && schema.ValueAt(live, path) != nil {
-			return field, blame.Of(live, []schema.Path{path}, o.setting.fieldManager), true
+			return field, blame.Of(live, []schema.Path{path}, o.inputs.fieldManager), true
 		}
 	}
 	return "", blame.Culprit{}, false

@@ -68,7 +68,7 @@ func (r *repair) decide(live map[string]any) decision {
 	differences := slices.Concat(r.forgotten(live), fields, compared)
 	refusals := r.object.memory.refused
 	if refusals != nil {
-		refusals.Renew(r.object.circumstances(live), r.object.setting.now)
+		refusals.Renew(r.object.circumstances(live), r.object.inputs.now)
 	}
 	var refused pacing.Refusal
 	d.drift, d.unrepaired, refused = refusals.Split(differences)
@@ -80,7 +80,7 @@ func (r *repair) decide(live map[string]any) decision {
 			d.removed = r.ladder.removals(d.drift)
 		}
 		d.drift = slices.Concat(d.removed, d.drift) // no index moves
-		d.culprit = blame.Of(live, pathsOf(d.drift), r.object.setting.fieldManager)
+		d.culprit = blame.Of(live, pathsOf(d.drift), r.object.inputs.fieldManager)
 		r.spare(&d)
 	}
 	d.patch = d.drift.Patch()
@@ -92,8 +92,8 @@ func (r *repair) decide(live map[string]any) decision {
 func (r *repair) decideMarks(live map[string]any) decision {
 	o := r.object
 	lost := o.plan.MarksOnly().Compare(o.plan.MarkedDesired(), live).Drift()
-	d := decision{before: live, culprit: blame.Of(live, pathsOf(lost), o.setting.fieldManager)}
-	until := o.memory.contentions.PausedUntil(d.contentions(lost), o.setting.now)
+	d := decision{before: live, culprit: blame.Of(live, pathsOf(lost), o.inputs.fieldManager)}
+	until := o.memory.contentions.PausedUntil(d.contentions(lost), o.inputs.now)
 	if o.isProved(live) && !until.IsZero() { // contention about a foreign object was about its predecessor
 		d.unrepaired, d.verdict = lost, status.Verdict{Reason: status.Contended, Fields: pathsOf(lost), Again: until}
 		return d
@@ -112,7 +112,7 @@ func (r *repair) compare(live map[string]any, released schema.Differences) schem
 // released returns the fields and the list elements that have left manifest and schema, and still have our values.
 func (r *repair) released(live map[string]any) (fields, elements schema.Differences) {
 	o := r.object
-	if !o.setting.isNewSpec && o.former.Reason == "" {
+	if !o.inputs.isNewSpec && o.former.Reason == "" {
 		return nil, nil
 	}
 	former := o.formerEntry()
@@ -138,12 +138,12 @@ func (r *repair) forgotten(live map[string]any) schema.Differences {
 // because observers do not see an object without its label.
 func (r *repair) spare(d *decision) {
 	o := r.object
-	held, _ := pacing.HeldUntil(o.setting.wishes, o.hold, holdOf(d.before), o.setting.maxHold, o.setting.now)
-	paused := o.memory.contentions.PausedUntil(d.contentions(d.drift), o.setting.now)
+	held, _ := pacing.HeldUntil(o.inputs.settings, o.hold, holdOf(d.before), o.inputs.maxHold, o.inputs.now)
+	paused := o.memory.contentions.PausedUntil(d.contentions(d.drift), o.inputs.now)
 	marks, fields := plan.SplitMarks(d.drift)
 	var spared status.Verdict
 	switch {
-	case !o.setting.enforces:
+	case !o.inputs.enforces:
 		spared.Reason = status.ObserveMode
 		marks, fields = nil, d.drift
 	case !paused.IsZero():

@@ -38,7 +38,7 @@ func (r reporter) detect(o *object, drift status.Drift, reason string) {
 
 // stamp adds the object, and the time when the drift was seen.
 func stamp(o *object, drift status.Drift) status.Drift {
-	drift.Object, drift.Seen = o.plan.ID, o.setting.now
+	drift.Object, drift.Seen = o.plan.ID, o.inputs.now
 	if seen := o.observed.Seen; !seen.IsZero() {
 		drift.Seen = seen
 	}

@@ -129,7 +129,7 @@ func (rec *resultRecorder) recordMarks(o *object, d decision, after map[string]a
 	outcome := status.Outcome{Action: status.Adopted}
 	if o.isProved(after) {
 		outcome = status.Outcome{Action: status.Reverted, Paths: pathsOf(d.drift), Took: o.took(rec.now())}
-		o.memory.contentions.Record(d.contentions(d.drift), o.setting.now)
+		o.memory.contentions.Record(d.contentions(d.drift), o.inputs.now)
 	}
 	if !o.plan.Marks().Prove(after) {
 		o.verdict = status.Verdict{
@@ -168,7 +168,7 @@ func (rec *resultRecorder) recordPatch(r *repair, d decision, after map[string]a
 	o.followRefusals(d, after)
 	o.verdict = d.verdict
 	if d.verdict.Reason != "" && len(d.unrepaired) > 0 {
-		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.setting.fieldManager)
+		culprit := blame.Of(d.before, pathsOf(d.unrepaired), o.inputs.fieldManager)
 		rec.detect(o, status.Drift{Differences: d.unrepaired, Culprit: culprit}, d.verdict.Reason)
 	}
 	remaining := r.remaining(d, after)
@@ -202,7 +202,7 @@ func (rec *resultRecorder) reportPatch(o *object, d decision, after map[string]a
 	if o.hasDrifted() && !o.isAsLeft(d.before) {
 		outcome.Action, outcome.Culprit, outcome.Took = status.Reverted, d.culprit, o.took(rec.now())
 		outcome.NoOp = versionOf(after) == versionOf(d.before)
-		o.memory.contentions.Record(d.contentions(d.drift), o.setting.now)
+		o.memory.contentions.Record(d.contentions(d.drift), o.inputs.now)
 		rec.remember(o, status.Drift{
 			Differences: d.drift, Removed: outcome.Removed, Culprit: d.culprit, Repaired: status.Reverted, Took: outcome.Took,
 		})

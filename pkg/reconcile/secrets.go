@@ -46,7 +46,7 @@ func (k secretKeeper) keep(ctx context.Context) {
 		settled = settled && !secret.isUnclaimed && secret.verdict.Err == nil
 	}
 	if settled {
-		known.spec, known.mode, known.checked, known.verdicts = p.spec, p.app.Wishes.Mode, p.setting.now, verdicts
+		known.spec, known.mode, known.checked, known.verdicts = p.spec, p.app.Settings.Mode, p.inputs.now, verdicts
 	}
 }
 
@@ -55,7 +55,7 @@ func (k secretKeeper) keep(ctx context.Context) {
 func (k secretKeeper) forgetUnwanted() {
 	p := k.pass
 	maps.DeleteFunc(p.memory.secrets.values, func(id manifest.ID, _ map[string][]byte) bool { return !p.isHookSecret(id) })
-	if !p.setting.enforces {
+	if !p.inputs.enforces {
 		return // the Secrets still exist
 	}
 	p.app.Hooks.Tokens = maps.Clone(p.app.Hooks.Tokens)
@@ -71,19 +71,19 @@ func (k secretKeeper) areChecked() bool {
 	if slices.ContainsFunc(p.secrets, k.isUnrecorded) {
 		return false
 	}
-	if known.spec != p.spec || known.mode != p.app.Wishes.Mode || p.setting.now.Sub(known.checked) >= secretsInterval {
+	if known.spec != p.spec || known.mode != p.app.Settings.Mode || p.inputs.now.Sub(known.checked) >= secretsInterval {
 		return false
 	}
 	return !slices.ContainsFunc(p.secrets, func(secret *hookSecret) bool {
 		again := known.verdicts[secret.plan.ID].Again
-		return !again.IsZero() && !again.After(p.setting.now)
+		return !again.IsZero() && !again.After(p.inputs.now)
 	})
 }
 
 // isUnrecorded reports whether the Application lacks the digest of the Secret's token.
 func (k secretKeeper) isUnrecorded(secret *hookSecret) bool {
 	values := k.pass.memory.secrets.values[secret.plan.ID]
-	return k.pass.setting.enforces && !secret.purpose.Certs && values != nil &&
+	return k.pass.inputs.enforces && !secret.purpose.Certs && values != nil &&
 		k.pass.app.Hooks.Tokens[secret.purpose.Hook] != application.DigestOf(values[application.TokenKey(secret.purpose.Hook)])
 }
 
@@ -95,7 +95,7 @@ func (k secretKeeper) check(ctx context.Context, secret *hookSecret) {
 	case k.pass.lost != nil:
 		secret.fail(k.pass.lost)
 	case secret.rest():
-	case !secret.setting.enforces:
+	case !secret.inputs.enforces:
 		k.observe(ctx, secret)
 	default:
 		k.repair(ctx, secret)
@@ -150,10 +150,10 @@ func (k secretKeeper) decide(ctx context.Context, secret *hookSecret, live map[s
 	if d.wanted, err = k.wanted(secret, valuesOf(live)); err != nil {
 		return secretDecision{}, err
 	}
-	s := secret.setting
+	s := secret.inputs
 	d.drift = secret.differences(d.wanted, live)
 	d.isAltered, d.culprit = len(secret.altered(k.leftWith(secret), live)) > 0, blame.Of(live, pathsOf(d.drift), s.fieldManager)
-	if held, _ := pacing.HeldUntil(s.wishes, nil, "", s.maxHold, s.now); !held.IsZero() {
+	if held, _ := pacing.HeldUntil(s.settings, nil, "", s.maxHold, s.now); !held.IsZero() {
 		marks, fields := plan.SplitMarks(d.drift)
 		if d.drift = marks; len(fields) > 0 {
 			d.held = held
@@ -193,7 +193,7 @@ func (k secretKeeper) fail(secret *hookSecret, err error) {
 		k.pass.lost = err
 	}
 	if reason, _ := status.Of(secret.verdict.Reason); reason.Retry != status.Backoff {
-		secret.verdict.Again = secret.setting.now.Add(slowRetry)
+		secret.verdict.Again = secret.inputs.now.Add(slowRetry)
 		return
 	}
 	secret.countFailure()
@@ -277,7 +277,7 @@ func (k secretKeeper) reportRepair(secret *hookSecret, created bool, d secretDec
 // due returns when to read the Secrets again, zero for never.
 func (k secretKeeper) due() time.Time {
 	p := k.pass
-	if known := &p.memory.secrets; len(p.secrets) > 0 && known.spec == p.spec && known.mode == p.app.Wishes.Mode {
+	if known := &p.memory.secrets; len(p.secrets) > 0 && known.spec == p.spec && known.mode == p.app.Settings.Mode {
 		return known.checked.Add(secretsInterval)
 	}
 	return time.Time{}

@@ -94,18 +94,18 @@ func (s shutdown) next() application.ShutdownRecord {
 	record := s.app.Hooks.Shutdown
 	switch {
 	case record == nil,
-		record.State == application.StateDegraded && record.Retry != s.app.Wishes.Shutdown.Retry:
+		record.State == application.StateDegraded && record.Retry != s.app.Settings.Shutdown.Retry:
 		return s.attempt(1)
 	case record.State == application.StateDegraded, s.hub.now().Before(record.Deadline.Time):
 		return *record
 	case !record.Asked:
 		return s.attempt(record.Attempt)
-	case record.Attempt <= ptr.Deref(s.app.Wishes.Shutdown.Retries, s.defaults.Retries):
+	case record.Attempt <= ptr.Deref(s.app.Settings.Shutdown.Retries, s.defaults.Retries):
 		return s.attempt(record.Attempt + 1)
 	}
 	ended := *record
 	ended.State, ended.Message = application.StateDegraded, s.whyEnded()
-	if cmp.Or(s.app.Wishes.Shutdown.Strategy, s.defaults.Strategy) == application.DeleteAnyway {
+	if cmp.Or(s.app.Settings.Shutdown.Strategy, s.defaults.Strategy) == application.DeleteAnyway {
 		ended.State = application.StateDeleting
 	}
 	return ended
@@ -115,7 +115,7 @@ func (s shutdown) attempt(n int) application.ShutdownRecord {
 	return application.ShutdownRecord{
 		State: application.StateWaiting, Attempt: n,
 		Deadline: metav1.NewTime(s.hub.now().Add(s.graceTime()).Truncate(time.Second).Add(time.Second)), // the stored precision
-		Retry:    s.app.Wishes.Shutdown.Retry,
+		Retry:    s.app.Settings.Shutdown.Retry,
 	}
 }
 
@@ -190,5 +190,5 @@ func (s shutdown) ask(ctx context.Context, made *calls) {
 }
 
 func (s shutdown) graceTime() time.Duration {
-	return ptr.Deref(s.app.Wishes.Shutdown.GraceTime, s.defaults.GraceTime)
+	return ptr.Deref(s.app.Settings.Shutdown.GraceTime, s.defaults.GraceTime)
 }

@@ -81,12 +81,12 @@ func (w writer) create(ctx context.Context, r *repair) step {
 	o.seeDeletion()
 	r.live = nil
 	deletion := []pacing.Contention{{Field: status.WholeObject, Writer: blame.Culprit{}.Name()}}
-	pausedUntil := o.memory.contentions.PausedUntil(deletion, o.setting.now)
-	if !o.setting.enforces || o.wasDeleted() && !pausedUntil.IsZero() {
+	pausedUntil := o.memory.contentions.PausedUntil(deletion, o.inputs.now)
+	if !o.inputs.enforces || o.wasDeleted() && !pausedUntil.IsZero() {
 		return w.lookFor(ctx, r, pausedUntil)
 	}
 	if o.memory.refused != nil {
-		o.memory.refused.Renew(o.circumstances(nil), o.setting.now)
+		o.memory.refused.Renew(o.circumstances(nil), o.inputs.now)
 	}
 	if refused, ok := o.memory.refused.OfWhole(o.plan.Revision); ok {
 		o.verdict = status.Verdict{Reason: status.Invalid, Message: refused, Again: o.memory.refused.Until()}
@@ -102,14 +102,14 @@ func (w writer) create(ctx context.Context, r *repair) step {
 		return patching
 	case apierrors.IsInvalid(err):
 		o.fail(err)
-		o.memory.refused = o.memory.refused.AddWhole(o.plan.Revision, o.verdict.Message, o.circumstances(nil), o.setting.now)
+		o.memory.refused = o.memory.refused.AddWhole(o.plan.Revision, o.verdict.Message, o.circumstances(nil), o.inputs.now)
 		o.verdict.Again = o.memory.refused.Until()
 	case err != nil:
 		o.failWrite(err)
 	default:
 		o.memory.failures, o.memory.refused = pacing.Failures{}, nil
 		if o.wasDeleted() {
-			o.memory.contentions.Record(deletion, o.setting.now)
+			o.memory.contentions.Record(deletion, o.inputs.now)
 		}
 		w.results.recordCreation(o, live)
 	}
@@ -142,7 +142,7 @@ func readOnly(map[string]any) (schema.Patch, error) { return nil, nil }
 func (w writer) patch(ctx context.Context, r *repair) step {
 	o := r.object
 	if r.tries == 0 {
-		o.verdict = status.Verdict{Reason: status.Error, Message: "another client writes it as fast as this agent: it is tried again", Again: o.setting.now.Add(time.Second)}
+		o.verdict = status.Verdict{Reason: status.Error, Message: "another client writes it as fast as this agent: it is tried again", Again: o.inputs.now.Add(time.Second)}
 		return done
 	}
 	if o.rest() {
@@ -197,11 +197,11 @@ func (w writer) decide(ctx context.Context, r *repair, live map[string]any) (dec
 	switch {
 	case err != nil:
 		return decision{before: live}, err
-	case !o.setting.enforces && !o.plan.Marks().Prove(live) && !o.isProved(live):
+	case !o.inputs.enforces && !o.plan.Marks().Prove(live) && !o.isProved(live):
 		return decision{before: live}, errNotTakenOver
 	}
 	o.hold = o.holdFor(holdOf(live))
-	if isUnmarked && o.setting.enforces {
+	if isUnmarked && o.inputs.enforces {
 		d := r.decideMarks(live)
 		if len(d.patch) == 0 || o.isProved(live) {
 			return d, nil

@@ -266,9 +266,9 @@ func adopt(t *testing.T, policy string) {
 	hub.Make(t, namespace, strings.NewReplacer("{name: nginx}", "{name: nginx, labels: {team: mine}}", "nginx:1.27", "mine:1", ", ports: [{containerPort: 80}]", "").Replace(manifest))
 	found := hub.Get(t, kit.Deployments, namespace, "nginx")
 	before := auditMark(t)
-	var wishes []kit.Option
+	var settings []kit.Option
 	if policy != "default" {
-		wishes = append(wishes, kit.Annotation("deletion-policy", policy))
+		settings = append(settings, kit.Annotation("deletion-policy", policy))
 	}
 	createApplication(t, namespace, "nginx", manifest, `
 apiVersion: apps/v1
@@ -276,7 +276,7 @@ kind: Deployment
 metadata: {name: nginx}
 spec:
   template: {spec: {containers: [{image: null}, {observer_schema_list_min_length: 1, observer_schema_list_max_length: 1}]}}
-`, wishes...)
+`, settings...)
 	checkNames(t, eventuallyCondition(t, namespace, "nginx", "Conflicted", "True", "AlreadyExists"), "Deployment "+namespace+"/nginx")
 	awaitCalm(t, namespace)
 	if made := repairs(t, before, namespace); len(made) > 0 {

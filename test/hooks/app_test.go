@@ -35,16 +35,16 @@ spec: {selector: {app: web}, ports: [{port: 8080}]}
 // app is an Application.
 type app struct{ kit.App }
 
-// wishes are annotations of an Application, without their prefix.
-type wishes map[string]string
+// settings are annotations of an Application, without their prefix.
+type settings map[string]string
 
 // newApp makes an Application of a manifest on the hub.
-func newApp(t *testing.T, namespace, name, manifest string, wanted wishes) app {
+func newApp(t *testing.T, namespace, name, manifest string, wanted settings) app {
 	t.Helper()
 	return app{env.hub.CreateApp(t, applicationOf(namespace, name, manifest, wanted))}
 }
 
-func applicationOf(namespace, name, manifest string, wanted wishes) *corev1.ConfigMap {
+func applicationOf(namespace, name, manifest string, wanted settings) *corev1.ConfigMap {
 	cm := kit.Application(namespace, name, manifest)
 	for name, value := range wanted {
 		kit.Annotation(name, value)(cm)
@@ -52,8 +52,8 @@ func applicationOf(namespace, name, manifest string, wanted wishes) *corev1.Conf
 	return cm
 }
 
-// and returns these wishes together with others.
-func (w wishes) and(more wishes) wishes {
+// and returns these settings together with others.
+func (w settings) and(more settings) settings {
 	all := maps.Clone(w)
 	maps.Copy(all, more)
 	return all

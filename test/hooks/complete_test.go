@@ -36,7 +36,7 @@ func TestComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			a := newApp(t, namespace, "web", job, wishes{"hooks": hooks})
+			a := newApp(t, namespace, "web", job, settings{"hooks": hooks})
 			a.MustBe(t, application.StateRunning)
 			p := mustStartPod(t, env.hub, namespace, "web")
 			if url := "https://krake-hooks.krake-agents.svc/kubernetes/namespaces/" + namespace + "/applications/web/complete"; p.says(application.Complete).url != url {

@@ -162,9 +162,9 @@ func newLane(t *testing.T, name string) *lane {
 }
 
 // born creates an Application, and waits until it runs.
-func (l *lane) born(t *testing.T, wanted wishes) (app, pod, *watched) {
+func (l *lane) born(t *testing.T, wanted settings) (app, pod, *watched) {
 	t.Helper()
-	a := newApp(t, l.Name, "web", web, wishes{"cluster": l.Name}.and(wanted))
+	a := newApp(t, l.Name, "web", web, settings{"cluster": l.Name}.and(wanted))
 	outlive(t, l.mortals, func() string { return a.Is(t, application.StateRunning) })
 	return a, mustStartPod(t, env.east, l.Name, "web"), newWatched(a, l.spoke)
 }
@@ -186,7 +186,7 @@ func TestDeathsInDeletion(t *testing.T) {
 	t.Run("it confirms", func(t *testing.T) {
 		trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
 			t.Helper()
-			a, p, w := l.born(t, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
+			a, p, w := l.born(t, settings{"hooks": "shutdown", "shutdown-grace-time": "1h"})
 			w.do(t, w.confirms(t, p, l.spoke))
 			begin := env.east.Mark(t)
 			l.victim.Arm(call, sent)
@@ -200,7 +200,7 @@ func TestDeathsInDeletion(t *testing.T) {
 	t.Run("it does not", func(t *testing.T) {
 		trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
 			t.Helper()
-			wanted := wishes{"hooks": "shutdown", "shutdown-grace-time": "1s", "shutdown-retry-count": "1"}
+			wanted := settings{"hooks": "shutdown", "shutdown-grace-time": "1s", "shutdown-retry-count": "1"}
 			anyway := call%3 == 0
 			if anyway {
 				wanted["shutdown-failure-strategy"] = "delete"
@@ -232,7 +232,7 @@ func TestDeathsInCompletion(t *testing.T) {
 	l := newLane(t, "completion")
 	trials(t, l.mortals, func(t *testing.T, call int, sent bool) *mortal {
 		t.Helper()
-		a, p, w := l.born(t, wishes{"hooks": "complete,shutdown", "shutdown-grace-time": "1h"})
+		a, p, w := l.born(t, settings{"hooks": "complete,shutdown", "shutdown-grace-time": "1h"})
 		w.do(t, hangs)
 		l.victim.Arm(call, sent)
 		outlive(t, l.mortals, func() string { return p.isHeard(t, l.spoke, application.Complete) })

@@ -45,7 +45,7 @@ func TestHooksCauseNoDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			cm := applicationOf(namespace, "web", row.manifest, wishes{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
+			cm := applicationOf(namespace, "web", row.manifest, settings{"hooks": "complete,shutdown", "hooks-init-containers": "true"})
 			kit.Schema(row.schema)(cm)
 			a := app{env.hub.CreateApp(t, cm)}
 			a.MustBe(t, application.StateRunning)

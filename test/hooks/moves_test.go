@@ -33,7 +33,7 @@ func newTraveller(t *testing.T) *traveller {
 	for _, each := range planes() {
 		tr.begin = append(tr.begin, each.Mark(t))
 	}
-	tr.app = newApp(t, travels, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1h"})
+	tr.app = newApp(t, travels, "web", web, settings{"hooks": "shutdown", "shutdown-grace-time": "1h"})
 	tr.mustArrive(t)
 	return tr
 }

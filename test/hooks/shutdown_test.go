@@ -96,11 +96,11 @@ var whole = []string{"deployment web", "service shutdown", "secret web-krake-shu
 
 // newWeb makes an Application with the hook in its own namespace, and runs a program
 // for it.
-func newWeb(t *testing.T, wanted wishes, does func(http.ResponseWriter, *http.Request)) (app, pod, *backend) {
+func newWeb(t *testing.T, wanted settings, does func(http.ResponseWriter, *http.Request)) (app, pod, *backend) {
 	t.Helper()
 	namespace := newNamespace(t)
 	b := env.local.put(t, namespace, does)
-	a := newApp(t, namespace, "web", web, wishes{"hooks": "shutdown", "shutdown-grace-time": "1s"}.and(wanted))
+	a := newApp(t, namespace, "web", web, settings{"hooks": "shutdown", "shutdown-grace-time": "1s"}.and(wanted))
 	a.MustBe(t, application.StateRunning)
 	p := mustStartPod(t, env.hub, namespace, "web")
 	if does == nil {
@@ -144,7 +144,7 @@ func checkPatience(t *testing.T, m kit.Mark, namespace string, said time.Time) {
 func TestShutdownConfirmed(t *testing.T) {
 	t.Parallel()
 	begin := env.hub.Mark(t)
-	a, p, b := newWeb(t, wishes{"shutdown-grace-time": "1h"}, heard)
+	a, p, b := newWeb(t, settings{"shutdown-grace-time": "1h"}, heard)
 	p.mustAnswer(t, env.local, "confirmed before anybody has asked", p.says(application.Shutdown), http.StatusOK)
 	p.mustAnswer(t, env.local, "tried again before anybody has asked", p.says(application.Shutdown).to("retry"), http.StatusBadRequest)
 	if complaint := a.Is(t, application.StateRunning); complaint != "" {
@@ -182,8 +182,8 @@ func TestShutdownNotConfirmed(t *testing.T) {
 	}
 	nothing := func(*testing.T, app, pod, *backend) {}
 	for name, row := range map[string]struct {
-		does   func(http.ResponseWriter, *http.Request)
-		wishes wishes
+		does     func(http.ResponseWriter, *http.Request)
+		settings settings
 		// least is the smallest number of requests; says is in the status after the
 		// last attempt, which happens unless it is empty.
 		least int
@@ -194,7 +194,7 @@ func TestShutdownNotConfirmed(t *testing.T) {
 	}{
 		"it hears and says nothing; the token comes late": {does: heard, least: 1, says: "not confirmed within 1s", then: late},
 		"it fails, and is asked once more; then retry by the endpoint": {
-			does: fails, wishes: wishes{"shutdown-retry-count": "1"}, least: 2, says: "answers 500",
+			does: fails, settings: settings{"shutdown-retry-count": "1"}, least: 2, says: "answers 500",
 			then: func(t *testing.T, _ app, p pod, b *backend) {
 				t.Helper()
 				b.turn(b.confirms(t, p, env.local))
@@ -213,12 +213,12 @@ func TestShutdownNotConfirmed(t *testing.T) {
 			then: func(t *testing.T, a app, _ pod, _ *backend) { t.Helper(); a.Annotate(t, "force-delete", "true") },
 		},
 		"it hangs, twice, and is deleted anyway": {
-			does: hangs, wishes: wishes{"shutdown-failure-strategy": "delete", "shutdown-retry-count": "1"}, least: 2, then: nothing,
+			does: hangs, settings: settings{"shutdown-failure-strategy": "delete", "shutdown-retry-count": "1"}, least: 2, then: nothing,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, p, b := newWeb(t, row.wishes, row.does)
+			a, p, b := newWeb(t, row.settings, row.does)
 			a.Delete(t)
 			if row.says != "" {
 				a.MustBe(t, application.StateDegraded)

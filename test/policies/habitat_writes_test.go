@@ -23,7 +23,7 @@ const (
 	sayCreates   = "the controller of Habitats creates no ConfigMap but Applications of Habitats: name it habitat-NAME, and annotate it with krake.dev/application, and with krake.dev/generated-from as Habitat/NAME"
 	sayTheirs    = "the controller of Habitats changes no ConfigMap but Applications that are annotated with krake.dev/generated-from as it does, and the peer file of its Application habitat-peers: leave this one to its owner"
 	sayRemains   = "an Application of a Habitat remains one: leave the annotations krake.dev/application and krake.dev/generated-from as they are"
-	sayWishes    = "the controller of Habitats sets no annotations of an Application but krake.dev/application, krake.dev/cluster and krake.dev/generated-from: leave the others to users"
+	saySettings    = "the controller of Habitats sets no annotations of an Application but krake.dev/application, krake.dev/cluster and krake.dev/generated-from: leave the others to users"
 	sayTheKey    = "of the peer file the controller of Habitats changes data[peer-watch-file] alone: leave the rest to the agent, and to its owners"
 	sayAddress   = "the peer file has one IP address, or none: write it, or an empty value"
 	sayWorkloads = "the controller of Habitats writes no workloads: it writes Applications, and the agent what is in them"
@@ -125,16 +125,16 @@ func configMapWrites(p place) []configMapWrite {
 		{"create one of another name", "shop", nil, edits(annotated, generatedFrom("Habitat/shop")), sayCreates},
 		{"create one of a name that is made up", "", nil, edits(generated, func(cm *corev1.ConfigMap) { cm.GenerateName = "habitat-shop" }), sayCreates},
 		{"create the peer file", file, nil, edits(peerFile), sayCreates},
-		{"create one that is held", shop, nil, edits(generated, annotate("krake.dev/mode", "observe")), sayWishes},
+		{"create one that is held", shop, nil, edits(generated, annotate("krake.dev/mode", "observe")), saySettings},
 
 		{"change everything that it makes", shop, edits(generated, controlled), edits(data("spec.manifest", "{}"), data("spec.observer_schema", "x"), label("habitat", "true"), annotate("krake.dev/cluster", "x"), annotate("note", "x")), allowed},
 		{"change that of the peer file", peers, edits(shared, p.ownedBy("shop", false)), edits(p.ownedBy("clerk", false)), allowed},
 		{"change one that is held", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(data("spec.manifest", "{}")), allowed},
-		{"say who holds one", shop, edits(generated), edits(annotate("krake.dev/held-by", "anna")), sayWishes},
+		{"say who holds one", shop, edits(generated), edits(annotate("krake.dev/held-by", "anna")), saySettings},
 		{"change one of which the webhook removes who held it", shop, edits(generated, annotate("krake.dev/held-by", "anna")),
 			edits(data("spec.manifest", "{}"), noAnnotation("krake.dev/held-by")), allowed},
-		{"hold one no more", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(noAnnotation("krake.dev/mode")), sayWishes},
-		{"change one with more annotations than can be looked at", shop, edits(generated, fill(1000, aNote)), edits(data("spec.manifest", "{}")), sayWishes},
+		{"hold one no more", shop, edits(generated, annotate("krake.dev/mode", "observe")), edits(noAnnotation("krake.dev/mode")), saySettings},
+		{"change one with more annotations than can be looked at", shop, edits(generated, fill(1000, aNote)), edits(data("spec.manifest", "{}")), saySettings},
 		{"take away what it is from", shop, edits(generated), edits(notGenerated), sayRemains},
 		{"say that it is from another", shop, edits(generated), edits(generatedFrom("Habitat/clerk")), sayRemains},
 		{"say again what it is from, as the owner says", shop, edits(annotated, controlled), edits(generatedFrom("Habitat/shop")), allowed},
@@ -157,7 +157,7 @@ func configMapWrites(p place) []configMapWrite {
 		{"change the binary data", file, edits(peerFile), edits(binary("more", "y")), sayTheKey},
 		{"make it immutable", file, edits(peerFile), edits(immutable), sayTheKey},
 		{"change a label", file, edits(peerFile), edits(label("habitat", "false")), sayTheKey},
-		{"take the mark away", file, edits(peerFile), edits(noAnnotation("krake.dev/owner")), sayWishes},
+		{"take the mark away", file, edits(peerFile), edits(noAnnotation("krake.dev/owner")), saySettings},
 		{"change an annotation", file, edits(peerFile), edits(annotate("note", "theirs")), sayTheKey},
 		{"give it an owner", file, edits(peerFile), edits(controlled), sayTheKey},
 		{"take the finalizer away", file, edits(peerFile), edits(dropFinalizerOf("x")), sayTheKey},

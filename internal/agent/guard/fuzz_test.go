@@ -18,7 +18,7 @@ import (
 // perhaps with warnings, or is refused with a reason.
 func FuzzGuard(f *testing.F) {
 	w := newWorld(f, deployment)
-	w.app.Wishes.Guard = application.GuardDeny
+	w.app.Settings.Guard = application.GuardDeny
 	for _, body := range reviews(f, w) {
 		f.Add(body)
 	}
@@ -77,7 +77,7 @@ func TestTheAnswerOnTheWire(t *testing.T) {
 	if response.UID != "review" || !response.Allowed {
 		t.Errorf("response %+v", response)
 	}
-	w.app.Wishes.Guard = application.GuardDeny
+	w.app.Settings.Guard = application.GuardDeny
 	response = answerTo(t, webhook, bodyOf(t, w.seven(t)))
 	if response.UID != "review" || response.Allowed || response.Result.Message != replicasText || len(response.Warnings) > 0 {
 		t.Errorf("response %+v", response)

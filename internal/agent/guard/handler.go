@@ -100,7 +100,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) (result
 		return unknown, passes
 	case app.NotAdmitted != nil, !app.IsCurrent(), !app.DocumentsAreOurs, app.Status.ClusterName() != app.Cluster:
 		return unknown, passes // the agent does nothing, has yet to arrive, or has left
-	case app.Wishes.Guard == application.GuardOff:
+	case app.Settings.Guard == application.GuardOff:
 		return off, passes
 	case request.UserInfo.Username == h.Writer(app):
 		return quiet, passes
@@ -112,7 +112,7 @@ func (h *handler) answer(ctx context.Context, request admission.Request) (result
 		return unknown, passes
 	case len(found.texts) == 0:
 		return quiet, passes
-	case app.Wishes.Guard != application.GuardDeny:
+	case app.Settings.Guard != application.GuardDeny:
 		return warned, passes.WithWarnings(found.texts...)
 	case h.mayBreakGlass(request):
 		h.reportBypass(app, request, about.at.ID, found.undone)

@@ -108,7 +108,7 @@ func sevenWith(change func(*admission.Request)) func(*testing.T, *world) admissi
 func (s scenario) denying() scenario {
 	warning := s.make
 	s.make = func(t *testing.T, w *world) admission.Request {
-		w.app.Wishes.Guard = application.GuardDeny
+		w.app.Settings.Guard = application.GuardDeny
 		return warning(t, w)
 	}
 	return s
@@ -127,7 +127,7 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 			"Change it there, or hold it first: kubectl krake hold -n shop web deployment/web")},
 		{"nothing", func(t *testing.T, w *world) admission.Request { return w.update(t, w.live) }, untold},
 		{"a deletion in mode suspend", func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Mode = application.Suspend
+			w.app.Settings.Mode = application.Suspend
 			return w.remove(t)
 		}, untold},
 		{"a hold longer than the agent allows", func(t *testing.T, w *world) admission.Request {
@@ -141,7 +141,7 @@ func TestAUserIsWarnedOfWhatTheAgentReverts(t *testing.T) {
 			w.create(t)
 			return w.seven(t)
 		}, warnedOf(replicasText)},
-		{"no guard is wanted", sevenAfter(func(_ *testing.T, w *world) { w.app.Wishes.Guard = application.GuardOff }), answered{Result: off, Allowed: true}},
+		{"no guard is wanted", sevenAfter(func(_ *testing.T, w *world) { w.app.Settings.Guard = application.GuardOff }), answered{Result: off, Allowed: true}},
 		{"break glass has no meaning where nothing is refused", func(t *testing.T, w *world) admission.Request { return by(w.seven(t), "carol") }, warnedOf(replicasText)},
 	} {
 		s.run(t)
@@ -235,7 +235,7 @@ func TestAChangeOfTheScaleIsJudgedWithTheObject(t *testing.T) {
 	for _, s := range []scenario{
 		{"another number", func(t *testing.T, w *world) admission.Request { return w.scale(t, 3, 7) }, warnedOf(replicasText)},
 		{"a number that is denied", func(t *testing.T, w *world) admission.Request {
-			w.app.Wishes.Guard = application.GuardDeny
+			w.app.Settings.Guard = application.GuardDeny
 			return w.scale(t, 3, 0)
 		}, deniedWith(replicasText)},
 		{"the desired number", func(t *testing.T, w *world) admission.Request {

@@ -1,6 +1,6 @@
 // Package hub keeps the Applications of a cluster, which are ConfigMaps on the hub.
 //
-// [Store] reads and writes them for the loop, [Known] lists them for other callers, and
+// [Store] reads and writes them for the loop, [ApplicationLister] lists them for other callers, and
 // [IntentChanged] decides which of their events are news. [Resync] finds the changes that the
 // watch has missed. Valid: a pass reads the status that it has just written, although the
 // cache does not have it yet. Invalid: a write based on an older version, which conflicts.

@@ -483,7 +483,7 @@ func TestIntentChanged(t *testing.T) {
 
 // A replica is ready when it knows the Applications.
 func TestReady(t *testing.T) {
-	known := &Known{}
+	known := &ApplicationLister{}
 	if known.Check(nil) == nil {
 		t.Error("it is ready and knows nothing")
 	}

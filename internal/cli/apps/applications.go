@@ -197,7 +197,7 @@ func HoldsOf(ctx context.Context, e *env.Environment, i Item) map[manifest.ID]bo
 			return found // nothing of this cluster can be read
 		}
 		if live, err := clients.Live(ctx, lens.Placed(i.App, object.ID)); err == nil {
-			settings := i.App.Wishes
+			settings := i.App.Settings
 			settings.HoldUntil = time.Time{} // that of the whole Application
 			until, _ := pacing.HeldUntil(settings, object.Hold, env.AnnotationsOf(live)[application.HoldUntilAnnotation], MostHold, now)
 			found[object.ID] = until.After(now)
@@ -208,7 +208,7 @@ func HoldsOf(ctx context.Context, e *env.Environment, i Item) map[manifest.ID]bo
 
 // mayBeHeld reports whether a hold of the status counts, provided its annotation still exists.
 func mayBeHeld(app *application.Application, object application.ObjectStatus, now time.Time) bool {
-	return object.Hold != nil && object.Hold.Until.After(now) && !app.Wishes.DenyHolds
+	return object.Hold != nil && object.Hold.Until.After(now) && !app.Settings.DenyHolds
 }
 
 // HeldUntil returns until when an object is held by its own annotation, and whether that is

@@ -75,15 +75,15 @@ func holdObject(w change, app *application.Application, id manifest.ID, live map
 		return change{}, err
 	case app.Deleted:
 		return change{}, errGoing("a hold")
-	case app.Wishes.DenyHolds:
+	case app.Settings.DenyHolds:
 		return change{}, fmt.Errorf("annotation %s of the Application is deny, so that a hold on one of its objects does not count: hold the whole Application (kubectl krake hold %s)",
 			application.HoldAnnotation, app.Name)
 	case !application.Marks(app.NamespacedName, app.UID, self).Prove(live):
 		return change{}, fmt.Errorf("its annotation %s does not say that it belongs to the Application, whose agent leaves it alone: see condition Conflicted (kubectl krake describe %s)",
 			application.OwnerAnnotation, app.Name)
 	}
-	if app.Wishes.Mode != application.Enforce {
-		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed (kubectl krake resume %s)", app.Wishes.Mode, app.Name)
+	if app.Settings.Mode != application.Enforce {
+		w.warn("in mode %s the agent reverts nothing, so this hold has no effect until the mode is removed (kubectl krake resume %s)", app.Settings.Mode, app.Name)
 	}
 	at := slices.IndexFunc(app.Status.Objects, func(object application.ObjectStatus) bool {
 		return lens.IsNamesake(object.ID, id) && cmp.Or(object.Namespace, app.Namespace) == cmp.Or(id.Namespace, app.Namespace)
@@ -92,7 +92,7 @@ func holdObject(w change, app *application.Application, id manifest.ID, live map
 	if at >= 0 {
 		former = app.Status.Objects[at].Hold
 	}
-	counted, _ := pacing.HeldUntil(app.Wishes, former, env.TimeOf(until), apps.MostHold, now)
+	counted, _ := pacing.HeldUntil(app.Settings, former, env.TimeOf(until), apps.MostHold, now)
 	switch {
 	case !counted.Before(until):
 	case former != nil && former.Renewed:
@@ -147,7 +147,7 @@ func resumeSetting(now time.Time) setting {
 		},
 		object: func(app *application.Application, _ manifest.ID, live map[string]any) (change, error) {
 			w := takenOff(env.AnnotationsOf(live), now, application.HoldUntilAnnotation)
-			if app.Wishes.HoldUntil.After(now) || app.Wishes.Mode != application.Enforce {
+			if app.Settings.HoldUntil.After(now) || app.Settings.Mode != application.Enforce {
 				w.warn("the Application as a whole is held, or its mode is not %s, so that nothing is repaired yet: kubectl krake resume %s", application.Enforce, app.Name)
 			}
 			return w, nil

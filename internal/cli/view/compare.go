@@ -20,7 +20,7 @@ import (
 // Comparison compares one live object with the desired one. It has both as texts of the
 // observed fields, and notes about what the texts do not show.
 type Comparison struct {
-	lens.Sight
+	lens.Redactor
 
 	id            manifest.ID
 	Live, Desired string
@@ -51,7 +51,7 @@ func (c Comparison) String() string {
 // Compare compares one object of an Application; live is nil if there is none. Private shows
 // values that may be secrets.
 func Compare(app *application.Application, e plan.Expected, live map[string]any, private bool) (Comparison, error) {
-	c := Comparison{Sight: lens.Sight{Kind: e.ID.Kind, Private: private}, id: e.ID}
+	c := Comparison{Redactor: lens.Redactor{Kind: e.ID.Kind, Private: private}, id: e.ID}
 	if live == nil {
 		c.id = lens.Placed(app, e.ID)
 		_, desired := c.Conceal(nil, nil, e.Desired)
@@ -108,7 +108,7 @@ func (c *Comparison) noteOwner(app *application.Application, marks manifest.Mark
 		c.note("it was a former Application's of this name, and would be taken over")
 	case marked:
 		c.note("conflict: it belongs to the Application %s, and nothing would be written as long as there is that: leave it out of one of the two", owner)
-	case app.Wishes.Adopt:
+	case app.Settings.Adopt:
 		c.note("it exists and belongs to no Application: it would be adopted")
 	default:
 		c.note("conflict: it exists and belongs to no Application, and nothing would be written: annotate the Application with %s=true to have it adopted, or choose another name", application.AdoptAnnotation)

@@ -189,7 +189,7 @@ func TestDiffIsEmptyIfNothingDiffers(t *testing.T) {
 	for _, p := range pairs(t) {
 		for _, live := range []map[string]any{p.live, p.desired, p.schema.LateInitialize(p.desired, p.live), p.schema.Overlay(p.desired, p.live)} {
 			for _, kind := range []string{"Song", "Secret"} {
-				c := Comparison{Sight: lens.Sight{Kind: kind}, id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
+				c := Comparison{Redactor: lens.Redactor{Kind: kind}, id: manifest.ID{APIVersion: "v1", Kind: kind, Name: "top50"}}
 				check.Must(t, c.observed(p.schema, p.desired, live))
 				found := p.schema.Compare(p.desired, live)
 				if c.Differs() != (len(found) > 0) || c.Differs() != (c.String() != "") {
@@ -229,7 +229,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		s := schemaOf(t, desired)
 		for _, observed := range []schema.Schema{s, whole} {
 			for _, private := range []bool{false, true} {
-				comparison := Comparison{Sight: lens.Sight{Kind: c.kind, Private: private}, id: observed.ID()}
+				comparison := Comparison{Redactor: lens.Redactor{Kind: c.kind, Private: private}, id: observed.ID()}
 				check.Must(t, comparison.observed(observed, desired, live))
 				text := comparison.String()
 				shows := private && c.kind != "Secret" // a Secret's values are never shown

@@ -73,7 +73,7 @@ func (d Description) timeAndAge(at time.Time) string {
 }
 
 func (d Description) settings(v Overview) [][]env.Cell {
-	w := d.App.Wishes
+	w := d.App.Settings
 	rows := [][]env.Cell{{{Text: "Mode:"}, v.ModeCell(d.Now)}}
 	for _, row := range []struct {
 		said        bool
@@ -106,7 +106,7 @@ func (d Description) hooks() string {
 	if d.App.Hooks.Completed {
 		text += "; it has said that its work is done"
 	}
-	w := d.App.Wishes.Shutdown
+	w := d.App.Settings.Shutdown
 	if w.GraceTime != nil {
 		text += "; grace time " + w.GraceTime.String()
 	}

@@ -130,7 +130,7 @@ func (x Explanation) value() string {
 	case schema.ValueAt(x.Expected.Manifest, x.path) != nil || lens.IsIdentity(x.path):
 		return ""
 	case desired != nil:
-		return "; its value was learned from the cluster, and is pinned: " + lens.Sight{Kind: x.Expected.ID.Kind}.Shown(x.path, desired)
+		return "; its value was learned from the cluster, and is pinned: " + lens.Redactor{Kind: x.Expected.ID.Kind}.Shown(x.path, desired)
 	}
 	return "; no value is known yet: the first one that the agent sees is pinned"
 }

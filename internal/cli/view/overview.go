@@ -67,9 +67,9 @@ func OverviewOf(i apps.Item, beats apps.Heartbeats, now time.Time) Overview {
 		return o
 	}
 	app := i.App
-	o.Mode, o.Drifts = app.Wishes.Mode, driftsOf(app.Status)
-	if app.Wishes.HoldUntil.After(now) {
-		o.HeldUntil = app.Wishes.HoldUntil
+	o.Mode, o.Drifts = app.Settings.Mode, driftsOf(app.Status)
+	if app.Settings.HoldUntil.After(now) {
+		o.HeldUntil = app.Settings.HoldUntil
 	}
 	for _, object := range app.Status.Objects {
 		if until, sure := i.HeldUntil(object, now); sure && !until.IsZero() {

@@ -32,7 +32,7 @@ func TestVocabularyHasTheValues(t *testing.T) {
 		checked++
 		for _, value := range append(name.Values, "nonsense") {
 			cm := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name.Key: value}}}
-			_, refusals := application.WishesOf(&cm)
+			_, refusals := application.SettingsOf(&cm)
 			check.Equal(t, name.Key+": "+value+" is refused", value == "nonsense", len(refusals) > 0)
 		}
 	}

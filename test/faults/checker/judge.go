@@ -181,7 +181,7 @@ func withoutTexts(app *application.Application) application.Status {
 func (j *judge) missing(name types.NamespacedName) map[string]string {
 	problems := map[string]string{}
 	now := j.last(name)
-	if now == nil || now.app.Deleted || now.app.Wishes.Mode != application.Enforce {
+	if now == nil || now.app.Deleted || now.app.Settings.Mode != application.Enforce {
 		return problems
 	}
 	for what, wanted := range now.wanted {
@@ -301,7 +301,7 @@ func (j *judge) checkHarm(cluster string, turn turn, proved types.NamespacedName
 
 func (j *judge) mayAdopt(cluster string, name types.NamespacedName, owned bool, what string, r *Request) bool {
 	return owned && slices.ContainsFunc(j.world.versionsIn(name, r.Received.Add(-j.Lag), r.Ended), func(v *version) bool {
-		return v.app.Wishes.Adopt && v.wants(cluster, what)
+		return v.app.Settings.Adopt && v.wants(cluster, what)
 	})
 }
 

@@ -60,7 +60,7 @@ func (j *judge) isMonotone() {
 // checkTruth compares the status of an Application with the objects.
 func (j *judge) checkTruth(name types.NamespacedName) {
 	now := j.last(name)
-	if now.app.Deleted || now.app.Wishes.Mode != application.Enforce {
+	if now.app.Deleted || now.app.Settings.Mode != application.Enforce {
 		return
 	}
 	status := now.app.Status

@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// turns limits the Applications of which a new spec, or the deletion, is carried out at the same time, to
+// rolloutLimiter limits the Applications of which a new spec, or the deletion, is carried out at the same time, to
 // half of the workers. Such a pass writes many objects, and the other half is free for repairs. Applications
 // beyond the limit wait in order, and occupy no worker. After the start of the agent there is no limit until the
 // queue was empty once: before, the agent knows of few drifts.
-type turns struct {
+type rolloutLimiter struct {
 	most    int
 	wake    func(types.NamespacedName)
 	crowded func() bool
@@ -25,8 +25,8 @@ type turns struct {
 	waiting map[types.NamespacedName]bool
 }
 
-func newTurns(workers int, wake func(types.NamespacedName), crowded func() bool) *turns {
-	return &turns{
+func newRolloutLimiter(workers int, wake func(types.NamespacedName), crowded func() bool) *rolloutLimiter {
+	return &rolloutLimiter{
 		most: max(1, workers/2), wake: wake, crowded: crowded,
 		busy: map[types.NamespacedName]bool{}, woken: map[types.NamespacedName]bool{},
 		declined: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
@@ -35,7 +35,7 @@ func newTurns(workers int, wake func(types.NamespacedName), crowded func() bool)
 
 // take reports whether the running pass of an Application may carry out a new spec or the deletion. If
 // not, the Application is woken when it may.
-func (t *turns) take(name types.NamespacedName) bool {
+func (t *rolloutLimiter) take(name types.NamespacedName) bool {
 	if t.crowded() {
 		return true
 	}
@@ -57,7 +57,7 @@ func (t *turns) take(name types.NamespacedName) bool {
 
 // end is called after each pass, with a turn or without, and wakes the next Applications. One that was
 // woken counts until its next pass ends, whether or not it still needs the turn.
-func (t *turns) end(name types.NamespacedName) {
+func (t *rolloutLimiter) end(name types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, name)
@@ -75,14 +75,14 @@ func (t *turns) end(name types.NamespacedName) {
 }
 
 // count returns how many Applications wait for a turn.
-func (t *turns) count() int {
+func (t *rolloutLimiter) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.queue)
 }
 
 // isWaiting reports that an Application waits for a turn, or was woken and has not begun its pass.
-func (t *turns) isWaiting(name types.NamespacedName) bool {
+func (t *rolloutLimiter) isWaiting(name types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting[name] || t.woken[name]

@@ -2,8 +2,8 @@ package lens
 
 import "github.com/krake-observer/krake-observer/pkg/schema"
 
-// spot is a place in the live object, with what the observer schema has there.
-type spot struct {
+// cursor is a place in the live object, with what the observer schema has there.
+type cursor struct {
 	path, place schema.Path
 	document    any
 	// observable: the observer schema can reach it. whole: it is a part of a value that is observed as a whole.
@@ -13,10 +13,10 @@ type spot struct {
 }
 
 // isObserved reports whether the value is observed as one.
-func (s spot) isObserved() bool { return s.whole || s.known && s.document == nil }
+func (s cursor) isObserved() bool { return s.whole || s.known && s.document == nil }
 
-func (s spot) field(name string) spot {
-	below := spot{path: Below(s.path, name, -1), observable: s.observable, whole: s.isObserved()}
+func (s cursor) field(name string) cursor {
+	below := cursor{path: Below(s.path, name, -1), observable: s.observable, whole: s.isObserved()}
 	if s.place != nil {
 		below.place = Below(s.place, name, -1)
 	}

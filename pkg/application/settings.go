@@ -41,8 +41,8 @@ const (
 	GuardOff  Guard = "off"
 )
 
-// Wishes are the annotations of an Application.
-type Wishes struct {
+// Settings are the annotations of an Application.
+type Settings struct {
 	Mode           Mode
 	DeletionPolicy DeletionPolicy
 	// DeletesAll reports that the user has set the policy Delete explicitly. It then also applies to
@@ -57,18 +57,18 @@ type Wishes struct {
 	HeldBy string
 	// Guard is empty for the default.
 	Guard    Guard
-	Shutdown ShutdownWishes
+	Shutdown ShutdownSettings
 	// ValuesFrom are the sources of the values of Secrets.
 	ValuesFrom []ValuesFrom
 	// After are the names of the Applications that have to be ready before the agent begins.
 	After []string
 }
 
-// WishesOf reads the annotations. An unreadable value counts as the one that changes least on the
+// SettingsOf reads the annotations. An unreadable value counts as the one that changes least on the
 // target: the mode Observe, orphaned objects, no adoption, a guard that warns.
-func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
+func SettingsOf(cm *corev1.ConfigMap) (Settings, field.ErrorList) {
 	r := reading{annotations: cm.Annotations}
-	wishes := Wishes{
+	settings := Settings{
 		Mode:           Mode(r.oneOf(ModeAnnotation, "enforce, observe or suspend", string(Observe), string(Enforce), string(Suspend))),
 		DeletionPolicy: DeletionPolicy(r.oneOf(DeletionPolicyAnnotation, "delete or orphan", string(Orphan), string(Delete))),
 		Adopt:          r.oneOf(AdoptAnnotation, "true or false", "false", "true") == "true",
@@ -76,38 +76,38 @@ func WishesOf(cm *corev1.ConfigMap) (Wishes, field.ErrorList) {
 		DenyHolds:      r.oneOf(HoldAnnotation, "deny; to hold, set "+HoldUntilAnnotation, unreadable, "deny") == "deny",
 	}
 	if _, ok := cm.Annotations[ModeAnnotation]; !ok {
-		wishes.Mode = Enforce
+		settings.Mode = Enforce
 	}
 	if _, ok := cm.Annotations[DeletionPolicyAnnotation]; !ok {
-		wishes.DeletionPolicy = Delete
+		settings.DeletionPolicy = Delete
 	}
-	wishes.DeletesAll = cm.Annotations[DeletionPolicyAnnotation] == string(Delete)
+	settings.DeletesAll = cm.Annotations[DeletionPolicyAnnotation] == string(Delete)
 	if text, ok := cm.Annotations[HoldUntilAnnotation]; ok {
 		until, err := ParseHold(text)
 		if err != nil {
 			r.refuse(HoldUntilAnnotation, err.Error())
-			wishes.Mode = Observe
+			settings.Mode = Observe
 		}
-		wishes.HoldUntil = until
+		settings.HoldUntil = until
 	}
 	if text, ok := cm.Annotations[ValuesFromAnnotation]; ok {
 		values, err := ParseValuesFrom(text)
 		if err != nil {
 			r.refuse(ValuesFromAnnotation, err.Error())
-			wishes.Mode = Observe
+			settings.Mode = Observe
 		}
-		wishes.ValuesFrom = values
+		settings.ValuesFrom = values
 	}
 	r.oneOf(InitContainersAnnotation, "true or false", "false", "true")
-	wishes.Shutdown = r.shutdown()
-	wishes.After = r.after(cm.Name)
-	wishes.HeldBy = cm.Annotations[HeldByAnnotation]
-	return wishes, r.refusals
+	settings.Shutdown = r.shutdown()
+	settings.After = r.after(cm.Name)
+	settings.HeldBy = cm.Annotations[HeldByAnnotation]
+	return settings, r.refusals
 }
 
 // Restraint returns why the agent reverts no drift of the Application now: "mode suspend", or "hold
 // until 2026-01-02T15:04:05Z". It returns "" if the agent reverts drift.
-func (w Wishes) Restraint(now time.Time) string {
+func (w Settings) Restraint(now time.Time) string {
 	switch {
 	case w.Mode != Enforce:
 		return "mode " + string(w.Mode)
@@ -126,14 +126,14 @@ const (
 
 // shutdown reads the annotations about the shutdown. An unreadable value counts as the agent's
 // default, and an unreadable strategy as the one that deletes nothing.
-func (r *reading) shutdown() ShutdownWishes {
+func (r *reading) shutdown() ShutdownSettings {
 	for _, word := range wordsOf(r.annotations[HooksAnnotation]) {
 		if word != string(Complete) && word != string(Shutdown) {
 			r.refuse(HooksAnnotation, "it has to be complete, shutdown, or both with a comma between")
 			break
 		}
 	}
-	wishes := ShutdownWishes{
+	settings := ShutdownSettings{
 		Strategy: ShutdownStrategy(r.oneOf(ShutdownStrategyAnnotation, "give_up or delete", string(GiveUpShutdown), string(DeleteAnyway))),
 		Retry:    r.annotations[ShutdownRetryAnnotation],
 	}
@@ -142,7 +142,7 @@ func (r *reading) shutdown() ShutdownWishes {
 		if err != nil || grace < leastGraceTime || grace > mostGraceTime {
 			r.refuse(ShutdownGraceTimeAnnotation, fmt.Sprintf("it has to be a number of seconds or a duration like 90s or 5m, of at least %s and at most %s", leastGraceTime, mostGraceTime))
 		} else {
-			wishes.GraceTime = &grace
+			settings.GraceTime = &grace
 		}
 	}
 	if text, ok := r.annotations[ShutdownRetryCountAnnotation]; ok {
@@ -150,10 +150,10 @@ func (r *reading) shutdown() ShutdownWishes {
 		if err != nil || retries < 0 || retries > mostRetries {
 			r.refuse(ShutdownRetryCountAnnotation, fmt.Sprintf("it has to be a number from 0 to %d", mostRetries))
 		} else {
-			wishes.Retries = &retries
+			settings.Retries = &retries
 		}
 	}
-	return wishes
+	return settings
 }
 
 // mostAfter is the largest number of names in [AfterAnnotation].

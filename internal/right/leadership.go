@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Tenure is the right of one process to act. It ends with [Tenure.Run].
-type Tenure struct {
-	options  Options
-	standing *standing
-	target   *targetKeeper // nil: without a Lease there
-	hub      *hubKeeper
+// Leadership is the right of one process to act. It ends with [Leadership.Run].
+type Leadership struct {
+	options Options
+	state   *state
+	target  *targetKeeper // nil: without a Lease there
+	hub     *hubKeeper
 }
 
-// New makes a Tenure, which grants nothing before Run is called.
-func New(options Options) *Tenure {
+// New makes a Leadership, which grants nothing before Run is called.
+func New(options Options) *Leadership {
 	options = options.withDefaults()
-	t := &Tenure{options: options, standing: &standing{logger: options.Logger, acting: make(chan struct{})}}
+	t := &Leadership{options: options, state: &state{logger: options.Logger, acting: make(chan struct{})}}
 	if options.Elect {
-		t.target = newTargetKeeper(options, t.standing)
+		t.target = newTargetKeeper(options, t.state)
 	}
-	t.hub = newHubKeeper(options, t.standing, t.target)
+	t.hub = newHubKeeper(options, t.state, t.target)
 	return t
 }
 
@@ -32,13 +32,13 @@ func New(options Options) *Tenure {
 // further write is possible. If one is lost, it returns ErrLost early, and resync.ErrRestored
 // if a server has an older version of one than before. It calls changed with each change, one
 // at a time; changed must not block.
-func (t *Tenure) Run(ctx context.Context, changed func(Change)) error {
-	t.standing.changed = changed
+func (t *Leadership) Run(ctx context.Context, changed func(Change)) error {
+	t.state.changed = changed
 	loops, loopsCtx := errgroup.WithContext(ctx)
 	keep := func(loop func(context.Context) error) {
 		loops.Go(func() error {
 			err := loop(loopsCtx)
-			t.standing.end(err)
+			t.state.end(err)
 			return err
 		})
 	}
@@ -53,13 +53,13 @@ func (t *Tenure) Run(ctx context.Context, changed func(Change)) error {
 
 // Wait waits until this process may act for the first time. It returns an error only when
 // the context ends. If the Leases are lost before, it also waits for that.
-func (t *Tenure) Wait(ctx context.Context) error {
+func (t *Leadership) Wait(ctx context.Context) error {
 	select {
-	case <-t.standing.acting:
+	case <-t.state.acting:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if t.standing.ended() == nil {
+	if t.state.ended() == nil {
 		return nil
 	}
 	<-ctx.Done()
@@ -69,7 +69,7 @@ func (t *Tenure) Wait(ctx context.Context) error {
 // Target returns nil if this process may write to the target now. Otherwise the error
 // wraps ErrTargetUnreachable or ErrNotActing. It reads the clock on each call, so that
 // the answer is right at once after the process was stopped and resumed.
-func (t *Tenure) Target() error {
+func (t *Leadership) Target() error {
 	if err := t.Hub(); err != nil || t.target == nil {
 		return err
 	}
@@ -78,12 +78,12 @@ func (t *Tenure) Target() error {
 
 // Hub returns nil if this process may write to the hub, whether it answers or not.
 // Otherwise the error wraps ErrNotActing.
-func (t *Tenure) Hub() error {
-	if err := t.standing.ended(); err != nil {
+func (t *Leadership) Hub() error {
+	if err := t.state.ended(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotActing, err)
 	}
 	select {
-	case <-t.standing.acting:
+	case <-t.state.acting:
 		return nil
 	default:
 	}
@@ -95,23 +95,23 @@ func (t *Tenure) Hub() error {
 
 // Owns reports whether this process acts for the Applications of a namespace of the hub. It owns none while it may not
 // write to the hub.
-func (t *Tenure) Owns(namespace string) bool {
+func (t *Leadership) Owns(namespace string) bool {
 	return t.Hub() == nil && (t.options.Shards <= 1 || shardOf(namespace, t.options.Shards) == t.target.leases.shard)
 }
 
 // Grace is how long a running pass may continue after the right has ended.
-func (t *Tenure) Grace() time.Duration {
+func (t *Leadership) Grace() time.Duration {
 	const most = 4 * time.Second
 	return min(most, (t.options.Duration-t.options.RenewDeadline)*4/5)
 }
 
 // Refusal returns why this agent must not act, "DuplicateAgent: ...". It is empty if the
 // agent acts or only waits for its turn.
-func (t *Tenure) Refusal() string { return t.standing.refusal() }
+func (t *Leadership) Refusal() string { return t.state.refusal() }
 
 // giveBack releases the Leases, so that the next agent need not wait. The Lease on the
 // target is not released if the other one was lost: passes are still running.
-func (t *Tenure) giveBack(ctx context.Context, why error) {
+func (t *Leadership) giveBack(ctx context.Context, why error) {
 	const timeout = 5 * time.Second // the process is about to be killed
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,7 +123,7 @@ func (t *Tenure) giveBack(ctx context.Context, why error) {
 	both.Wait()
 }
 
-func (t *Tenure) leave(ctx context.Context, l *leaseRecord) {
+func (t *Leadership) leave(ctx context.Context, l *leaseRecord) {
 	if err := l.giveBack(ctx); err != nil {
 		t.options.Logger.Error(err, "a Lease was not released, and lasts until it expires")
 	}

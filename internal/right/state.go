@@ -6,11 +6,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// standing records whether a process acts. The keepers of both Leases decide it.
-type standing struct {
+// state records whether a process acts. The keepers of both Leases decide it.
+type state struct {
 	logger  logr.Logger
 	acting  chan struct{} // closed when this process first held both Leases
-	changed func(Change)  // of Tenure.Run, whose keepers report
+	changed func(Change)  // of Leadership.Run, whose keepers report
 
 	mu      sync.Mutex
 	refused string // why the process must not act
@@ -19,7 +19,7 @@ type standing struct {
 	reporting sync.Mutex
 }
 
-func (s *standing) act() {
+func (s *state) act() {
 	s.mu.Lock()
 	s.refused = ""
 	s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *standing) act() {
 }
 
 // refuse records why the right does not begin.
-func (s *standing) refuse(why string) {
+func (s *state) refuse(why string) {
 	if why == s.refusal() {
 		return
 	}
@@ -40,14 +40,14 @@ func (s *standing) refuse(why string) {
 	s.report(Refused)
 }
 
-func (s *standing) refusal() string {
+func (s *state) refusal() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
 // end ends the right before it reports that.
-func (s *standing) end(why error) {
+func (s *state) end(why error) {
 	if why == nil {
 		why = errEnded
 	}
@@ -58,14 +58,14 @@ func (s *standing) end(why error) {
 	}
 }
 
-func (s *standing) ended() error {
+func (s *state) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over
 }
 
 // report passes a change on. The keepers of both Leases call it.
-func (s *standing) report(c Change) {
+func (s *state) report(c Change) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.changed(c)

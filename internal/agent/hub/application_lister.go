@@ -21,7 +21,7 @@ import (
 
 // Known returns the Applications that have, or are to have, objects on this cluster, as the cache
 // has them.
-type Known struct {
+type ApplicationLister struct {
 	// ctx ends with the agent: a request for the metrics brings no context.
 	ctx    context.Context
 	cache  cache.Cache
@@ -33,7 +33,7 @@ const byAwaited = "awaited"
 
 // Watch makes the cache watch the Applications of a cluster. Every replica does so from its start, so that
 // the next one to act needs no list.
-func Watch(ctx context.Context, cached cache.Cache, cluster string) (*Known, error) {
+func Watch(ctx context.Context, cached cache.Cache, cluster string) (*ApplicationLister, error) {
 	if _, err := cached.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watch the Applications: %w", err)
 	}
@@ -47,17 +47,17 @@ func Watch(ctx context.Context, cached cache.Cache, cluster string) (*Known, err
 	if err := cached.IndexField(ctx, &corev1.ConfigMap{}, byAwaited, awaited); err != nil {
 		return nil, fmt.Errorf("index the Applications: %w", err)
 	}
-	return &Known{ctx: ctx, cache: cached}, nil
+	return &ApplicationLister{ctx: ctx, cache: cached}, nil
 }
 
 // AwaitSync waits until the Applications are known. It is a runnable of the manager.
-func (k *Known) AwaitSync(ctx context.Context) error {
+func (k *ApplicationLister) AwaitSync(ctx context.Context) error {
 	k.synced.Store(k.cache.WaitForCacheSync(ctx))
 	return nil
 }
 
 // Names returns the names of the Applications that are known.
-func (k *Known) Names() []types.NamespacedName {
+func (k *ApplicationLister) Names() []types.NamespacedName {
 	found, _ := k.List()
 	names := make([]types.NamespacedName, 0, len(found))
 	for i := range found {
@@ -68,7 +68,7 @@ func (k *Known) Names() []types.NamespacedName {
 
 // List returns the Applications, and whether they are known yet. An unknown list differs from
 // an empty one.
-func (k *Known) List() (found []corev1.ConfigMap, known bool) {
+func (k *ApplicationLister) List() (found []corev1.ConfigMap, known bool) {
 	if !k.synced.Load() {
 		return nil, false
 	}
@@ -80,7 +80,7 @@ func (k *Known) List() (found []corev1.ConfigMap, known bool) {
 }
 
 // WaitingFor returns the Applications that wait for one, which has changed, before they begin.
-func (k *Known) WaitingFor(name types.NamespacedName) []types.NamespacedName {
+func (k *ApplicationLister) WaitingFor(name types.NamespacedName) []types.NamespacedName {
 	var list corev1.ConfigMapList
 	if err := k.cache.List(k.ctx, &list, client.InNamespace(name.Namespace), client.MatchingFields{byAwaited: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the agent is about to end
@@ -93,7 +93,7 @@ func (k *Known) WaitingFor(name types.NamespacedName) []types.NamespacedName {
 }
 
 // Check implements healthz.Checker.
-func (k *Known) Check(*http.Request) error {
+func (k *ApplicationLister) Check(*http.Request) error {
 	if !k.synced.Load() {
 		return errors.New("the Applications are not known yet")
 	}

@@ -15,20 +15,20 @@ const None = "<none>"
 // Hidden stands for a value that is not shown.
 const Hidden = "***"
 
-// Sight decides which values of a kind are shown. Values that may be secrets are shown only
+// Redactor decides which values of a kind are shown. Values that may be secrets are shown only
 // if the user asks for them (private).
-type Sight struct {
+type Redactor struct {
 	Kind    string
 	Private bool
 }
 
 // hides reports whether a value is not shown. Of a Secret only the identity is ever shown.
-func (s Sight) hides(path schema.Path, value any) bool {
+func (s Redactor) hides(path schema.Path, value any) bool {
 	return value != nil && !IsIdentity(path) && (!s.Private || s.Kind == "Secret") && status.IsPrivate(s.Kind, path, value)
 }
 
 // Shown returns a value on one line, without its hidden parts.
-func (s Sight) Shown(path schema.Path, value any) string {
+func (s Redactor) Shown(path schema.Path, value any) string {
 	_, value = s.Conceal(path, nil, value)
 	return PlainText(value)
 }
@@ -66,12 +66,12 @@ func IsIdentity(path schema.Path) bool {
 
 // Conceal hides the private values at a path before and after a change, and shows which of
 // them differ.
-func (s Sight) Conceal(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
+func (s Redactor) Conceal(path schema.Path, before, after any) (hiddenBefore, hiddenAfter any) {
 	return s.hide(path, before, after, " (before)"), s.hide(path, after, before, " (after)")
 }
 
 // hide hides the private values at a path, and marks those that the other value does not equal.
-func (s Sight) hide(path schema.Path, value, other any, mark string) any {
+func (s Redactor) hide(path schema.Path, value, other any, mark string) any {
 	switch value := value.(type) {
 	case nil:
 		return nil
