@@ -23,7 +23,7 @@ const (
 	sayCreates   = "the controller of Habitats creates no ConfigMap but Applications of Habitats: name it habitat-NAME, and annotate it with krake.dev/application, and with krake.dev/generated-from as Habitat/NAME"
 	sayTheirs    = "the controller of Habitats changes no ConfigMap but Applications that are annotated with krake.dev/generated-from as it does, and the peer file of its Application habitat-peers: leave this one to its owner"
 	sayRemains   = "an Application of a Habitat remains one: leave the annotations krake.dev/application and krake.dev/generated-from as they are"
-	saySettings    = "the controller of Habitats sets no annotations of an Application but krake.dev/application, krake.dev/cluster and krake.dev/generated-from: leave the others to users"
+	saySettings  = "the controller of Habitats sets no annotations of an Application but krake.dev/application, krake.dev/cluster and krake.dev/generated-from: leave the others to users"
 	sayTheKey    = "of the peer file the controller of Habitats changes data[peer-watch-file] alone: leave the rest to the agent, and to its owners"
 	sayAddress   = "the peer file has one IP address, or none: write it, or an empty value"
 	sayWorkloads = "the controller of Habitats writes no workloads: it writes Applications, and the agent what is in them"

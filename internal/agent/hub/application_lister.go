@@ -19,7 +19,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/application"
 )
 
-// Known returns the Applications that have, or are to have, objects on this cluster, as the cache
+// ApplicationLister has the Applications that have, or are to have, objects on this cluster, as the cache
 // has them.
 type ApplicationLister struct {
 	// ctx ends with the agent: a request for the metrics brings no context.
