@@ -18,7 +18,7 @@ func TestNoApplicationTakesTheAgentDown(t *testing.T) {
 		t.Run(shape.Why, func(t *testing.T) {
 			app, err := application.Read(shape.ConfigMap())
 			check.Must(t, err)
-			hostile.Measure(func() {
+			hostile.Measure(limit, func() {
 				var cached *plan.Cache
 				if cached, err = cached.Of(app); err == nil {
 					cached.Pack()

@@ -65,7 +65,7 @@ func (i *Installation) start(program, name string, arguments ...string) (*comman
 }
 
 func (c *command) waitReady(ctx context.Context) error {
-	err := poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.process.Ended() || c.isReady(ctx) })
+	err := poll(ctx, c.process.Name()+" is not ready, see "+c.process.Log(), func() bool { return c.process.Ended() || c.isReady(ctx, time.Second) })
 	if c.process.Ended() {
 		return errors.Join(fmt.Errorf("%s ended before it was ready", c.process.Name()), c.process.Wait())
 	}
@@ -76,8 +76,8 @@ func (c *command) waitReady(ctx context.Context) error {
 	return fmt.Errorf("%w; its log ends with\n%s", err, text[max(0, len(text)-4<<10):])
 }
 
-func (c *command) isReady(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+func (c *command) isReady(ctx context.Context, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", nil)
 	if err != nil {

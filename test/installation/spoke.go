@@ -197,7 +197,7 @@ func (s *Spoke) end(how func(*cluster.Process) error) error {
 func (s *Spoke) IsReady(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.command != nil && s.command.isReady(ctx)
+	return s.command != nil && s.command.isReady(ctx, readyTimeout) // a busy machine answers late
 }
 
 // Metrics returns the address of the agent's metrics, which have a self-signed

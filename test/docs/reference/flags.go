@@ -17,43 +17,51 @@ import (
 )
 
 func flags(p *page, _ string) error {
-	var agentOptions agent.Options
-	var habitatOptions habitat.Options
-	var webhookOptions webhook.Options
 	p.section("Flags", "")
-	for _, command := range []struct {
+	var servers []command
+	for _, server := range []struct {
 		name    string
 		options interface{ AddFlags(*pflag.FlagSet) }
-	}{{"agent", &agentOptions}, {"habitat", &habitatOptions}, {"webhook", &webhookOptions}} {
-		set := pflag.NewFlagSet(command.name, pflag.ContinueOnError)
-		command.options.AddFlags(set)
-		p.text("\n### " + command.name + "\n")
-		flagTable(p, visible(set))
+	}{{"agent", &agent.Options{}}, {"habitat", &habitat.Options{}}, {"webhook", &webhook.Options{}}} {
+		set := pflag.NewFlagSet(server.name, pflag.ContinueOnError)
+		server.options.AddFlags(set)
+		servers = append(servers, command{name: server.name, flags: visible(set)})
 	}
-	pluginFlags(p)
+	p.text("\n### Servers\n\nTwo of agent, habitat and webhook, or all of them, have these flags:\n")
+	flagTables(p, servers, 2)
+
+	var commands []command
+	for _, of := range plugin().Commands() {
+		commands = append(commands, command{"kubectl krake " + of.Use, "\n" + of.Short + ".\n", visible(of.LocalNonPersistentFlags())})
+	}
+	p.text("\n### kubectl krake\n\nAll its commands have kubectl's own flags, which `kubectl options` lists. Several commands have these:\n")
+	flagTables(p, commands, 3)
 	return nil
 }
 
-// pluginFlags describes the flags of the plugin's commands; those that several commands share, once.
-func pluginFlags(p *page) {
-	commands := plugin().Commands()
+// command is a program, or a command of one, with its flags.
+type command struct {
+	name, text string
+	flags      []flagText
+}
+
+// flagTables describes the flags of commands; those that at least so many share, once.
+func flagTables(p *page, commands []command, several int) {
 	users := map[flagText]int{}
 	for _, command := range commands {
-		for _, flag := range visible(command.LocalNonPersistentFlags()) {
+		for _, flag := range command.flags {
 			users[flag]++
 		}
 	}
-	const several = 3
 	isShared := func(flag flagText) bool { return users[flag] >= several }
 	shared := slices.SortedFunc(maps.Keys(users), func(a, b flagText) int {
 		return cmp.Or(strings.Compare(a.flag, b.flag), strings.Compare(a.usage, b.usage))
 	})
-	p.text("\n### kubectl krake\n\nAll its commands have kubectl's own flags, which `kubectl options` lists. Several commands have these:\n")
 	flagTable(p, slices.DeleteFunc(shared, func(flag flagText) bool { return !isShared(flag) }))
 	for _, command := range commands {
-		p.text("\n### kubectl krake " + command.Use + "\n\n" + command.Short + ".\n")
+		p.text("\n### " + command.name + "\n" + command.text)
 		var also []string
-		own := slices.DeleteFunc(visible(command.LocalNonPersistentFlags()), func(flag flagText) bool {
+		own := slices.DeleteFunc(command.flags, func(flag flagText) bool {
 			if isShared(flag) {
 				also = append(also, code(flag.flag))
 			}
