@@ -11,7 +11,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/env"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // A command reports missing or wrong arguments before any request to a cluster.

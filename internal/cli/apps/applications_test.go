@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // The ConfigMaps need more than one page.

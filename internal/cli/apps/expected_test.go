@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // A value that was learned on another cluster is not desired on this one.

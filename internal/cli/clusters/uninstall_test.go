@@ -13,7 +13,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/env"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 func enrolledHub(t *testing.T, clusters []string, configMaps ...*corev1.ConfigMap) *clitest.Hub {

@@ -18,7 +18,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/ignored"
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // applied was changed by others after kubectl has applied it.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 //go:embed testdata/applicationFile.yaml

@@ -9,7 +9,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 func blamed(t *testing.T) lens.Object {

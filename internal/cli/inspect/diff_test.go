@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // The exit status reports whether there is a difference. If an object cannot be compared, the

@@ -20,7 +20,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/view"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // manyApps returns a hub with one Application for each kind of output.

@@ -12,7 +12,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/lens"
 	"github.com/krake-observer/krake-observer/internal/plan"
 	"github.com/krake-observer/krake-observer/pkg/schema"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 func TestOddApplications(t *testing.T) { clitest.CheckOdd(t, printAll) }

@@ -15,8 +15,8 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/env"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
 	"github.com/krake-observer/krake-observer/test/kit"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // session is a command that runs until the test ends.

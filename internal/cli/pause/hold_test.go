@@ -22,7 +22,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/env"
 	"github.com/krake-observer/krake-observer/pkg/application"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // writable is a hub that accepts writes, and the cluster with the objects.

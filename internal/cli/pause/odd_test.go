@@ -9,7 +9,7 @@ import (
 	"github.com/krake-observer/krake-observer/internal/cli/apps"
 	"github.com/krake-observer/krake-observer/internal/cli/env"
 	"github.com/krake-observer/krake-observer/internal/lens"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 func TestOddSettings(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/krake-observer/krake-observer/pkg/manifest"
 	"github.com/krake-observer/krake-observer/pkg/schema"
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 // The output for one object, without private values.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/krake-observer/krake-observer/test/check"
-	"github.com/krake-observer/krake-observer/test/clitest"
+	"github.com/krake-observer/krake-observer/test/kit/clitest"
 )
 
 func TestExplain(t *testing.T) {
