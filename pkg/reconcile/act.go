@@ -23,12 +23,12 @@ type actPhase struct {
 }
 
 func (a actPhase) run(ctx context.Context, p *pass) (progress, error) {
-	reports := reporter{app: p.app, report: a.report}
+	reports := &reporter{app: p.app, report: a.report}
 	secretKeeper{pass: p, secrets: a.secrets, reporter: reports}.keep(ctx)
 	w := writer{
 		target: p.target, fill: filler{p.target.clusters, p.target.account, p.target},
 		ownership: ownership{app: p.app.NamespacedName, applications: a.hub.applications, adopts: p.app.Settings.Adopt},
-		results:   &resultRecorder{pass: p, reporter: reports, applications: a.hub.applications, now: a.hub.now},
+		results:   &resultRecorder{reporter: reports, pass: p, applications: a.hub.applications, now: a.hub.now},
 	}
 	for rest := p.delta.missing; len(rest) > 0; {
 		kind := ofFirstKind(rest)

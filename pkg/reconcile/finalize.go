@@ -23,16 +23,6 @@ type finalizer struct {
 	mayBegin  func() bool
 }
 
-// deleted removes the inventory of a deleted Application, the last created object first. When all
-// objects are gone, the Application can go too.
-func (f finalizer) deleted(ctx context.Context) (ctrl.Result, error) {
-	f.memory.deleted = f.app
-	return f.remove(ctx, func(verdicts []status.Verdict, failure error) error {
-		status.Delete(&f.app.Status, verdicts, f.hub.now())
-		return UserFacing(failure)
-	})
-}
-
 // moved is the work of the agent of a former cluster. It waits until the objects exist on the new
 // cluster, and then removes those here. An Application with the shutdown hook is never in two
 // places: the other agent waits for this one. The user who moved the Application has authorized the
@@ -55,15 +45,15 @@ func (f finalizer) moved(ctx context.Context) (ctrl.Result, error) {
 	case !app.IsReady() && !isToShutDown(app):
 		return ctrl.Result{}, nil
 	}
-	if app.Deleted {
-		f.memory.deleted = app
-	}
-	return f.remove(ctx, func(_ []status.Verdict, failure error) error { return failure })
+	return f.remove(ctx)
 }
 
-// remove removes the objects of the inventory, after the shutdown. record has the verdicts on those that still exist,
-// and returns the error for the caller of the loop.
-func (f finalizer) remove(ctx context.Context, record func([]status.Verdict, error) error) (ctrl.Result, error) {
+// remove removes the objects of the inventory after the shutdown, the last created object first. When all
+// objects are gone, the Application can go too. Only the agent of the present cluster has a status to report in.
+func (f finalizer) remove(ctx context.Context) (ctrl.Result, error) {
+	if f.app.Deleted {
+		f.memory.deleted = f.app
+	}
 	if f.waits() {
 		return ctrl.Result{}, nil
 	}
@@ -72,7 +62,10 @@ func (f finalizer) remove(ctx context.Context, record func([]status.Verdict, err
 	}
 	remaining, failure := f.remover.removeHeld(ctx)
 	patience, verdicts := holdRemaining(f.app, remaining)
-	failure = record(verdicts, failure)
+	if f.app.IsCurrent() {
+		status.Delete(&f.app.Status, verdicts, f.hub.now())
+		failure = UserFacing(failure)
+	}
 	if err := f.hub.update(ctx, f.app, f.memory); err != nil || failure != nil || !f.app.Finalized {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -12,10 +13,10 @@ import (
 // panics. Calls beyond the free slots are made one after the other.
 func inParallel(slots *semaphore.Weighted, objects []*object, write func(*object)) {
 	var group sync.WaitGroup
-	var panicked sync.Map
+	var panicked atomic.Value // a panic in another goroutine, with its stack
 	defer func() {
 		group.Wait()
-		for cause := range panicked.Range {
+		if cause := panicked.Load(); cause != nil {
 			panic(cause) // in the goroutine of the pass, whose caller recovers
 		}
 	}()
@@ -28,7 +29,7 @@ func inParallel(slots *semaphore.Weighted, objects []*object, write func(*object
 			defer slots.Release(1)
 			defer func() {
 				if cause := recover(); cause != nil {
-					panicked.Store(fmt.Sprintf("%v\n%s", cause, debug.Stack()), nil)
+					panicked.Store(fmt.Sprintf("%v\n%s", cause, debug.Stack()))
 				}
 			}()
 			write(o)

@@ -66,7 +66,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return ctrl.Result{}, nil
 	case stored.Deleted:
 		r.Observers.Stop(name)
-		return r.finalizer(stored, known).deleted(ctx)
+		return r.finalizer(stored, known).remove(ctx)
 	case stored.Settings.Mode == application.Suspend:
 		r.Observers.Stop(name)
 		known.spec = "" // events are missed from now on

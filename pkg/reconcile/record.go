@@ -69,7 +69,7 @@ func (r recordPhase) describe(p *pass) {
 	app.Inventory = inventoryOf(p)
 	app.Adopted = slices.DeleteFunc(slices.Clone(app.Inventory), func(id manifest.ID) bool { return !plan.Contains(app.Adopted, id) })
 	p.memory.keep(app.Inventory)
-	reporter{app: app, report: r.report}.beginnings(p.objects)
+	(&reporter{app: app, report: r.report}).beginnings(p.objects)
 	found := findingsOf(p)
 	p.memory.contended.Store(int64(found.Contended()))
 	r.statusWriter.conclude(app, found)

@@ -180,7 +180,7 @@ func (r *repair) forgetRefused(d decision, fields []string) (some bool) {
 		r.wasDesired = r.object.plan.Desired()
 	}
 	for _, field := range fields {
-		path, _ := schema.ParsePath(field) // nothing has an empty one
+		path, _ := schema.ParsePath(field) // no learned value is at an empty path
 		forgot, err := r.object.plan.ForgetRefused(d.before, path.Names())
 		if err != nil {
 			r.object.fail(err)

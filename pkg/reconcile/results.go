@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/krake-observer/krake-observer/internal/apierror"
@@ -17,12 +16,11 @@ import (
 )
 
 // resultRecorder evaluates the API server's answers to the writes of a pass. It sets verdicts, learned
-// values, memory, history and outcomes. Several objects are written at the same time, and their results are recorded
-// one after the other.
+// values, memory, history and outcomes. The lock of its reporter guards what the objects of the pass share.
 type resultRecorder struct {
-	mu           sync.Mutex
+	*reporter
+
 	pass         *pass
-	reporter     reporter
 	applications Applications
 	now          func() time.Time
 }
@@ -44,33 +42,12 @@ func (rec *resultRecorder) recordLoss(err error) {
 	rec.pass.lost = err
 }
 
-// about is [reporter.about].
-func (rec *resultRecorder) about(o *object, outcome status.Outcome) {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	rec.reporter.about(o, outcome)
-}
-
-// remember is [reporter.remember].
-func (rec *resultRecorder) remember(o *object, drift status.Drift) {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	rec.reporter.remember(o, drift)
-}
-
-// detect is [reporter.detect].
-func (rec *resultRecorder) detect(o *object, drift status.Drift, reason string) {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	rec.reporter.detect(o, drift, reason)
-}
-
 // claimAdoption records the adoption of an object before it is made. An adopted object is deleted
 // with the Application only if the user requests it.
 func (rec *resultRecorder) claimAdoption(ctx context.Context, o *object) error {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	app := rec.pass.app
+	app := rec.app
 	if slices.Contains(app.Adopted, o.plan.ID) {
 		return nil
 	}
@@ -111,7 +88,7 @@ func (rec *resultRecorder) recordCreation(o *object, live map[string]any) {
 func (rec *resultRecorder) disown(o *object) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	app := rec.pass.app
+	app := rec.app
 	app.Adopted = slices.DeleteFunc(slices.Clone(app.Adopted), func(id manifest.ID) bool { return plan.IsSame(id, o.plan.ID) })
 }
 

@@ -26,7 +26,7 @@ const secretsInterval = time.Minute
 type secretKeeper struct {
 	pass     *pass
 	secrets  Secrets
-	reporter reporter
+	reporter *reporter
 }
 
 // keep reads and repairs the Secrets, unless it did so recently.

@@ -242,7 +242,7 @@ func (w writer) createAny(ctx context.Context, o *object) (live map[string]any, 
 // forgetNamed forgets the learned values at the fields that the API server names.
 func forgetNamed(o *plan.Object, fields []string) (some bool, err error) {
 	for _, field := range fields {
-		path, _ := schema.ParsePath(field) // nothing has an empty one
+		path, _ := schema.ParsePath(field) // no learned value is at an empty path
 		forgot, err := o.ForgetRefused(o.Desired(), path.Names())
 		if err != nil {
 			return false, err
