@@ -162,6 +162,26 @@ func TestObjectsOfAPassAreRepairedTogether(t *testing.T) {
 	}
 }
 
+// Objects that are adopted at the same time are all recorded as such, each before it is changed.
+func TestObjectsAreAdoptedTogether(t *testing.T) {
+	const count = 6
+	w := newWorld(t, deployments(count), "")
+	w.annotate(application.AdoptAnnotation, true)
+	for i := range count {
+		name := fmt.Sprintf("web-%03d", i)
+		live := theirs("apps/v1", "Deployment", name, nil)
+		live["metadata"].(map[string]any)["uid"] = "theirs-" + name
+		w.objects["Deployment "+name] = live
+	}
+	slow := newSlowClusters(w, count, count)
+	w.mustReconcile(t)
+	check.Equal(t, "calls at once", count, slow.most)
+	app := w.app(t)
+	check.Equal(t, "recorded objects", count, len(app.Inventory))
+	check.Equal(t, "adopted objects", app.Inventory, app.Adopted)
+	w.checkReason(t, application.ReconciledCondition, "Reconciled")
+}
+
 // Objects of one kind are created at the same time. Those of the next kind wait for them: they
 // may need them.
 func TestKindsAreCreatedInOrder(t *testing.T) {
