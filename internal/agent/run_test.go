@@ -298,16 +298,16 @@ func TestWhoReadsTheMetrics(t *testing.T) {
 // may use. It ends when asked to.
 func TestTheHubNeverAnswers(t *testing.T) {
 	t.Parallel()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and sends nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and sends nothing
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		if err := nobody.Close(); err != nil {
+		if err := silent.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	cluster := kit.UniqueName("waiting")
 	stop := start(t, newProcess(t, optionsOf(t, cluster), Configs{
-		Hub: &rest.Config{Host: "http://" + nobody.Addr().String()}, Target: server, Logger: logr.Discard(),
+		Hub: &rest.Config{Host: "http://" + silent.Addr().String()}, Target: server, Logger: logr.Discard(),
 	}))
 	<-time.After(time.Second)
 	_, err = kubernetes.NewForConfigOrDie(server).CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), application.TargetLease(cluster), metav1.GetOptions{})

@@ -55,7 +55,7 @@ func TestHoldsInForce(t *testing.T) {
 		{"the annotation was taken off", "", false, false, "enforce  ", "Current", ""},
 		{"held no longer", env.TimeOf(time.Now().Add(-time.Minute)), false, false, "enforce  ", "Current", ""},
 		{"the owner denies holds", until, true, false, "enforce  ", "Current", ""},
-		{"nobody knows", until, false, true, "enforce  ", "held until " + until + ", unless its annotation was taken off\n", "deployment/web may be held by an annotation of its own"},
+		{"it is not known", until, false, true, "enforce  ", "held until " + until + ", unless its annotation was taken off\n", "deployment/web may be held by an annotation of its own"},
 	} {
 		cluster := clitest.NewCluster()
 		cm := clitest.Recorded(t, cluster.Store(t, clitest.Deployment+"---"+clitest.Service, ""), func(app *application.Application) {

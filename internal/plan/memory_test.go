@@ -23,7 +23,7 @@ func TestNoApplicationTakesTheAgentDown(t *testing.T) {
 				if cached, err = cached.Of(app); err == nil {
 					cached.Pack()
 				}
-			}).Check(t, limit)
+			}).Check(t)
 			if message := check.Message(err); !strings.Contains(message, shape.Cause) || shape.Cause == "" && err != nil {
 				t.Errorf("the error is %.300q, want %q", message, shape.Cause)
 			}

@@ -431,7 +431,7 @@ func TestNoApplicationTakesAdmissionDown(t *testing.T) {
 			check.Must(t, err)
 			body := bodyOf(t, requestFor(object, nil))
 			var answer *admissionv1.AdmissionResponse
-			hostile.Measure(limit, func() { answer = answerTo(t, hook, body) }).Check(t, limit)
+			hostile.Measure(limit, func() { answer = answerTo(t, hook, body) }).Check(t)
 			if shape.Cause == "" {
 				check.Equal(t, "allowed", true, answer.Allowed)
 				return

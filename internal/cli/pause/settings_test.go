@@ -75,7 +75,7 @@ func TestSettingsOfApplications(t *testing.T) {
 		{"suspend", suspend, clitest.Created("web"), "suspended; mode=suspend"},
 		{"twice", suspend, clitest.Created("web", mode, "suspend"), "suspended already"},
 		{"resume", resume, clitest.Created("web", mode, "suspend", until, "2026-01-02T13:00:00Z"), "resumed; hold-until=-; mode=-"},
-		{"what nobody can read is taken off, too", resume, clitest.Created("web", until, "soon"), "neither held nor suspended: what was left of a former hold is taken off; hold-until=-"},
+		{"what cannot be read is taken off, too", resume, clitest.Created("web", until, "soon"), "neither held nor suspended: what was left of a former hold is taken off; hold-until=-"},
 		{"a hold that is over", resume, clitest.Created("web", until, "2026-01-02T11:00:00Z"), "neither held nor suspended: what was left of a former hold is taken off; hold-until=-"},
 		{"one for a newer version", resume, future, "resumed; mode=-"},
 	} {

@@ -48,15 +48,18 @@ type Memory struct {
 	// Peak is the growth of the heap at its highest, with garbage. Allocated is the sum of all.
 	Peak, Allocated uint64
 	Took            time.Duration
+
+	// limit is that of the Pod.
+	limit uint64
 }
 
-// Check fails if a computation takes more than half of a limit at once, or more than four times the
+// Check fails if a computation takes more than half of the limit at once, or more than four times the
 // limit in all.
-func (m Memory) Check(t *testing.T, limit uint64) {
+func (m Memory) Check(t *testing.T) {
 	t.Helper()
 	t.Log(m)
-	if m.Peak > limit/2 || m.Allocated > 4*limit {
-		t.Errorf("%s, and the limit of the Pod is %d MiB", m, limit>>20)
+	if m.Peak > m.limit/2 || m.Allocated > 4*m.limit {
+		t.Errorf("%s, and the limit of the Pod is %d MiB", m, m.limit>>20)
 	}
 }
 
@@ -65,8 +68,8 @@ func (m Memory) String() string {
 	return fmt.Sprintf("%d MiB at once, %d MiB in all, in %s", m.Peak>>20, m.Allocated>>20, m.Took.Round(time.Millisecond))
 }
 
-// Measure runs a computation. As GOMEMLIMIT in the Pod, half of the limit has the garbage collected in time: without it, a
-// busy machine would collect late, and the highest heap would be that of the machine and not of the computation.
+// Measure runs a computation of a Pod with a limit. A soft limit of memory has the garbage collected in time, as GOMEMLIMIT
+// does in the Pod: a busy machine collects late without it, and the highest heap would show that.
 func Measure(limit uint64, compute func()) Memory {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -93,7 +96,7 @@ func Measure(limit uint64, compute func()) Memory {
 	close(stop)
 	most := <-highest
 	runtime.ReadMemStats(&after)
-	return Memory{most - min(first, most), after.TotalAlloc - before.TotalAlloc, took}
+	return Memory{most - min(first, most), after.TotalAlloc - before.TotalAlloc, took, limit}
 }
 
 func heap() uint64 {
