@@ -4,28 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/internal/agent"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var options agent.Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	err := options.Validate()
-	if err == nil {
-		err = agent.Run(ctx, options)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
+	program.Main("agent", &options, func(ctx context.Context) error { return agent.Run(ctx, options) })
 }

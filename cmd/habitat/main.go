@@ -4,28 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/spf13/pflag"
 
 	"github.com/krake-observer/krake-observer/internal/habitat"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var options habitat.Options
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	err := options.Validate()
-	if err == nil {
-		err = habitat.Run(ctx, options)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "habitat:", err)
-		os.Exit(1)
-	}
+	program.Main("habitat", &options, func(ctx context.Context) error { return habitat.Run(ctx, options) })
 }

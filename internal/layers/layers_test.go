@@ -26,7 +26,7 @@ var layers = []string{
 	"internal/apitypes pkg/application internal/blame internal/health pkg/tosca pkg/habitat",
 	"pkg/mutate internal/pacing internal/apierror internal/signature",
 	"pkg/observer internal/apply internal/status internal/plan internal/pki internal/compose internal/ignored",
-	"internal/forecast internal/lens internal/options internal/supported internal/reach internal/right internal/discovery internal/fetch internal/hooks internal/webhook/limit",
+	"internal/forecast internal/lens internal/options internal/program internal/supported internal/reach internal/right internal/discovery internal/fetch internal/hooks internal/webhook/limit",
 	"pkg/reconcile internal/ui internal/enrol internal/cli/env",
 	"internal/cli/apps",
 	"internal/cli/draft",

@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/krake-observer/krake-observer/test/program"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 //go:embed mutants.yaml

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/krake-observer/krake-observer/internal/program"
 	"github.com/krake-observer/krake-observer/test/bench/workload"
-	"github.com/krake-observer/krake-observer/test/program"
 )
 
 const (

@@ -9,8 +9,8 @@ package main
 import (
 	"context"
 
+	"github.com/krake-observer/krake-observer/internal/program"
 	"github.com/krake-observer/krake-observer/test/bench/workload"
-	"github.com/krake-observer/krake-observer/test/program"
 )
 
 func main() {

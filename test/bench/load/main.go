@@ -18,7 +18,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/krake-observer/krake-observer/test/program"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/krake-observer/krake-observer/test/program"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 func main() {

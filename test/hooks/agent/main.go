@@ -12,7 +12,7 @@ import (
 
 	"github.com/krake-observer/krake-observer/internal/agent"
 	"github.com/krake-observer/krake-observer/internal/options"
-	"github.com/krake-observer/krake-observer/test/program"
+	"github.com/krake-observer/krake-observer/internal/program"
 )
 
 func main() { program.Main("agent", nil, run) }
